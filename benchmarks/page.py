@@ -96,7 +96,8 @@ def visit(server: Server, plan: str, by_command: float) -> None:
     taken, most, own = [], 0.0, 0.0
     while entry.open:
         taken += [ask(path) for path in PATHS]
-        memory = [resident(os.getpid()), resident(server.session.worker_pid)]
+        worker = server.session.worker
+        memory = [resident(os.getpid()), resident(worker and worker.process.pid)]
         own, most = max(own, memory[0]), max(most, sum(memory))
         time.sleep(0.1)
     if entry.state != "done":

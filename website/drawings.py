@@ -18,8 +18,7 @@ from scipy.spatial import ConvexHull
 from sklearn.datasets import load_diabetes
 
 import microagg
-from microagg.plan.method import Method
-from microagg.plan.registry import METHODS
+from microagg.plan.registry import METHODS, Method
 
 __all__ = ["FOLDER", "draw", "main"]
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 import microagg
-from microagg.plan.method import Method
-from microagg.plan.registry import METHODS
+from microagg.plan.registry import METHODS, Method
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"

@@ -6,8 +6,7 @@ import json
 from itertools import groupby
 from typing import Any
 
-from microagg.plan.method import Method
-from microagg.plan.registry import METHODS, find
+from microagg.plan.registry import METHODS, Method, find
 from website.tables import FIGURES, rows
 
 __all__ = ["completed", "navigation"]

@@ -15,7 +15,7 @@ from microagg.encode.bands import ends_of_label, rounded
 from microagg.encode.recode import fit, tally, unfitted
 from microagg.encode.recoded_table import recode_table, recoders_of
 from microagg.errors import InputError
-from microagg.plan.coarsen import Coarsen
+from microagg.plan.column import Coarsen
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 

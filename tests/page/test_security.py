@@ -43,7 +43,7 @@ def test_without_token_nothing(server, caplog):
         caplog.clear()
         answer = stranger.ask("GET", path, whole=True)
         assert refused(answer, caplog)
-        assert server.keys.place not in answer.text
+        assert server.keys.home.strip("/") not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_cookie_is_out_of_reach(server):
 
 def test_secrets_differ_from_server_to_server(folder, tmp_path, server):
     with served(folder, temporary=tmp_path) as other:
-        for secret in ("token", "cookie", "place"):
+        for secret in ("token", "cookie", "home"):
             assert getattr(other.keys, secret) != getattr(server.keys, secret)
         # The cookie of one does not open the other.
         visitor = Visitor(server)

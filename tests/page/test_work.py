@@ -380,7 +380,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     slow.post("protect", ending=".csv")
     entry = session.latest("protect")
     slow.wait(searching(entry))
-    os.kill(session.worker_pid, signal.SIGKILL)
+    os.kill(session.worker.process.pid, signal.SIGKILL)
     slow.wait(lambda: not entry.open)
     assert entry.state == "failed"
     (words,) = slow.problems(slow.part("protect"))
@@ -392,7 +392,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
 def test_the_worker_ends_with_the_server(folder, tmp_path):
     with served(folder, temporary=tmp_path) as server:
         Visitor(server)
-        pid = server.session.worker_pid
+        pid = server.session.worker.process.pid
         os.kill(pid, 0)
     ends = time.monotonic() + 600
     while True:

@@ -77,7 +77,11 @@ def test_one_row_is_a_flag_with_its_help():
 
 def test_one_row_is_a_field_of_the_page():
     field = fields_of(PLAN)["patience"]
-    assert (field.label, field.value, field.hint) == ("Patience", "5", "More tries lose less.")
+    assert (field.row.label, field.value, field.row.hint) == (
+        "Patience",
+        "5",
+        "More tries lose less.",
+    )
     assert edited(PLAN, {"what": "whole", "patience": "7"}, ["a"], {}).patience == 7
 
 

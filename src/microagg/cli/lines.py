@@ -11,7 +11,6 @@ from microagg.evidence import Evidence
 from microagg.evidence.over_time import history_words
 from microagg.evidence.sentences import Caution
 from microagg.measure.risk import Risk
-from microagg.plan.sections import Roles
 
 MOST_LINES = 20
 _NAMED = 8  # columns that a line names
@@ -30,29 +29,15 @@ class MessageLine(NamedTuple):
 
 def release_lines(evidence: Evidence, drafted: bool) -> list[MessageLine]:
     """Return what was done with the columns, how records were grouped, what it cost and what was asked."""
-    drafting = MessageLine(
-        "drafted", "no columns were named; microagg plan IN shows why each has its role"
-    )
-    return [
-        *([drafting] if drafted else []),
-        *_role_lines(evidence.roles),
-        *_group_lines(evidence),
-        MessageLine(
-            "ledger",
-            history_words(evidence.history, evidence.who),
-            optional=evidence.history is None,
-        ),
-        *_cost_lines(evidence),
-        *_limit_lines(evidence),
+    roles, recoded = evidence.roles, evidence.recoded_words
+    drafting = "no columns were named; microagg plan IN shows why each has its role"
+    history = history_words(evidence.history, evidence.who)
+    lines = [
+        MessageLine("drafted", drafting if drafted else ""),
+        MessageLine("protected", _listed(roles.protected)),
+        MessageLine("dropped", _listed(roles.dropped)),
+        MessageLine("renumbered", _listed(roles.renumbered), optional=True),
     ]
-
-
-def _role_lines(roles: Roles) -> list[MessageLine]:
-    lines = [MessageLine("protected", _listed(roles.protected))]
-    if roles.dropped:
-        lines.append(MessageLine("dropped", _listed(roles.dropped)))
-    if roles.renumbered:
-        lines.append(MessageLine("renumbered", _listed(roles.renumbered), optional=True))
     for label, columns, who in (
         ("confidential", roles.confidential, "no attacker"),
         ("unprotected", roles.known, "an attacker"),
@@ -61,7 +46,22 @@ def _role_lines(roles: Roles) -> list[MessageLine]:
             them = "it" if len(columns) == 1 else "them"
             text = f"{_listed(columns)}; we assume that {who} knows {them}"
             lines.append(MessageLine(label, text))
-    return lines
+    lines += [
+        *_group_lines(evidence),
+        MessageLine("ledger", history, optional=evidence.history is None),
+        MessageLine("recoded", recoded and f"{recoded}; counted as loss", optional=True),
+        MessageLine("missing", evidence.missing_words, optional=True),
+        MessageLine("left out", evidence.suppressed_words),
+        MessageLine("lost", evidence.loss_words),
+        MessageLine("usable", evidence.fidelity_words),
+        *(MessageLine("", analysis.words) for analysis in evidence.utility.analyses),
+        MessageLine("attacker", evidence.alone_words),
+        MessageLine("", evidence.known_words),
+        MessageLine("", evidence.guessed_words),
+        MessageLine("", evidence.claim_words),
+        *_limit_lines(evidence),
+    ]
+    return [line for line in lines if line.words]
 
 
 def _group_lines(evidence: Evidence) -> list[MessageLine]:
@@ -91,24 +91,6 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
         proof = sentence if word == "no" else f"could do better {word} {sentence}"
         lines.append(MessageLine("", proof[0].lower() + proof[1:].rstrip("."), optional=True))
     return lines
-
-
-def _cost_lines(evidence: Evidence) -> list[MessageLine]:
-    """Say what protection cost, and what an attacker still gains."""
-    recoded = evidence.recoded_words and f"{evidence.recoded_words}; counted as loss"
-    lines = [
-        MessageLine("recoded", recoded, optional=True),
-        MessageLine("missing", evidence.missing_words, optional=True),
-        MessageLine("left out", evidence.suppressed_words),
-        MessageLine("lost", evidence.loss_words),
-        MessageLine("usable", evidence.fidelity_words),
-        *(MessageLine("", analysis.words) for analysis in evidence.utility.analyses),
-        MessageLine("attacker", evidence.alone_words),
-        MessageLine("", evidence.known_words),
-        MessageLine("", evidence.guessed_words),
-        MessageLine("", evidence.claim_words),
-    ]
-    return [line for line in lines if line.words]
 
 
 def _limit_lines(evidence: Evidence) -> list[MessageLine]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -74,8 +75,11 @@ def measure_files(
             after = align(before, after, id_)
         aside = [*secret, *(name for name in (id_, weight) if name is not None)]
         both = pair(before, after, named, aside, kinds=plan.columns, weights=weight)
-        if named is None:
-            both = _changed(both)
+        if named is None:  # those that differ
+            same = both.original == both.protected
+            same |= np.isnan(both.original) & np.isnan(both.protected)
+            moved = ~same.all(axis=0)
+            both = both.of_columns(np.flatnonzero(moved)) if moved.any() else both
         known_names = _unchanged(before, after, [*both.names, *aside])
         known = known_columns(Frame(after), known_names)
     speaker.say("compared", names(both.names, 40))
@@ -205,32 +209,17 @@ def _say_risk(
         say_caution(speaker, caution)
 
 
-def _changed(both: Pair) -> Pair:
-    """Return the columns that differ; all, if none does."""
-    same = both.original == both.protected
-    same |= np.isnan(both.original) & np.isnan(both.protected)
-    moved = ~same.all(axis=0)
-    return both.of_columns(np.flatnonzero(moved)) if moved.any() else both
-
-
 def _unchanged(before: pa.Table, after: pa.Table, aside: list[str]) -> list[str]:
     """Columns that both tables have with the very same values, however each file stores them."""
-    return [
-        name
-        for name in before.column_names
-        if name not in aside
-        and name in after.column_names
-        and _same(plain_arrow(before[name]), plain_arrow(after[name]))
-    ]
-
-
-def _same(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
-    if pa.types.is_dictionary(first.type):
-        first = first.cast(first.type.value_type)
-    try:
-        return bool(first.equals(second.cast(first.type)))
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowNotImplementedError,
-    ):  # values that the other type does not have
-        return False
+    names = []
+    for name in before.column_names:
+        if name in aside or name not in after.column_names:
+            continue
+        first, second = plain_arrow(before[name]), plain_arrow(after[name])
+        if pa.types.is_dictionary(first.type):
+            first = first.cast(first.type.value_type)
+        # Values that the other type does not have are not the same.
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            if first.equals(second.cast(first.type)):
+                names.append(name)
+    return names

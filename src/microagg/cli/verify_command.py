@@ -57,13 +57,12 @@ def verify_files(
             raise InputError(
                 "Give the promise by --promise, or by --k, --columns and --unit; not both."
             )
-        plan = _read_promise(promise)
+        plan, promises = _read_promise(promise)
         for dropped in (name for name in plan.units if name in plan.drop):
             speaker.warn(
                 f"The promise is about {plan.words_of_unit(dropped)}, which the plan drops from the "
                 "file: only records can be counted in it."
             )
-        promises = _promises(plan)
     elif k is not None:
         plan, promises = Plan(), [Promise(k, split_names(columns), unit)]
     else:
@@ -87,24 +86,21 @@ def verify_files(
     return holds
 
 
-def _read_promise(path: Path) -> Plan:
-    """Read the plan from a TOML file, or from the JSON of a report."""
-    if path.suffix.lower() != ".json":
-        return Plan.from_toml(path)
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        plan = report["plan"]
-    except OSError as error:
-        raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"A promise is the JSON of a report of microagg, or a plan; {shown(str(path), 300)} is neither."
-        ) from None
-    return Plan.from_dict(plan)
-
-
-def _promises(plan: Plan) -> list[Promise]:
-    """Return what is counted in a file that a plan made."""
+def _read_promise(path: Path) -> tuple[Plan, list[Promise]]:
+    """Read a plan from a TOML file, or the JSON of a report; return it with what is counted in a file."""
+    if path.suffix.lower() == ".json":
+        name = shown(str(path), 300)
+        try:
+            given = json.loads(path.read_text(encoding="utf-8"))["plan"]
+        except OSError as error:
+            raise TableError(f"Cannot read {name}: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"A promise is the JSON of a report of microagg, or a plan; {name} is neither."
+            ) from None
+        plan = Plan.from_dict(given)
+    else:
+        plan = Plan.from_toml(path)
     plan.check_complete()
     if any(block.columns is None for block in plan.blocks):
         raise InputError(
@@ -112,7 +108,7 @@ def _promises(plan: Plan) -> list[Promise]:
         )
     # A swapped value stands for the units that had it, which the file does not tell.
     gone = {None, *plan.drop, *(plan.units if plan.is_swapped else ())}
-    return [
+    return plan, [
         promise._replace(
             columns=[str(name) for name in promise.columns or ()],
             unit=None if promise.unit in gone else str(promise.unit),

@@ -28,7 +28,7 @@ from microagg.drafting.draft import Completed
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError, StopSearch
 from microagg.measure.estimates import Analysis
-from microagg.plan.checks import real
+from microagg.plan.checks import number
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Suppress
 
@@ -163,7 +163,7 @@ def check_budget(budget: Any) -> float:
     """Return the seconds that trials may take; infinite: no limit, also if None is given."""
     if budget is None or budget == math.inf:
         return math.inf
-    return real("budget", budget, "a number of seconds above 0", lambda seconds: seconds > 0)
+    return number("a number of seconds above 0", lambda seconds: seconds > 0)("budget", budget)
 
 
 def try_plan(records: Table, plan: Plan, watch: Listener | None = None) -> Figures:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.plan.coarsen import Coarsen
+from microagg.plan.column import Coarsen
 
 _CLOSE, _MOST_OFF = 1e-9, 1e-6  # of a quotient to a whole number: in parts of it, and at most
 

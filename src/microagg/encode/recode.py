@@ -28,8 +28,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
 from microagg.encode.batch_statistics import Share, Tally, least_units
 from microagg.errors import InputError, shown
-from microagg.plan.coarsen import Coarsen
-from microagg.plan.column import Column
+from microagg.plan.column import Coarsen, Column
 from microagg.plan.plan import Plan
 from microagg.tables.dates import dates_in_text, floored, instants, written_dates
 from microagg.tables.file_metadata import ColumnFacts

@@ -21,8 +21,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, listed, shown
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.plan.method import Method
-from microagg.plan.registry import METHODS, find
+from microagg.plan.registry import METHODS, Method, find
 from microagg.plan.settings import (
     check_count,
     check_effort,

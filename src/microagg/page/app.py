@@ -23,6 +23,7 @@ from microagg.page.security import log
 from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import Opened
 from microagg.plan.forms import read_value
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k
@@ -36,8 +37,8 @@ Answer = Callable[[Request], Awaitable[Response]]
 Form = dict[str, str]
 Act = Callable[[Request, Form], Response | None]
 """Does what a form asks for; returns an answer of its own, if any."""
-Show = Callable[[Request, str], Response]
-"""Shows a screen, with the problem that kept the form from being done."""
+Show = Callable[..., Response]
+"""Shows a screen for a request, with the problem that kept a form from being done as a second argument."""
 
 
 class NoTableError(Exception):
@@ -67,7 +68,15 @@ class Page:
     def app(self) -> Starlette:
         """Return the application, with all addresses under the page's own folder."""
         session = self.session
-        screens_shown: dict[str, Callable[[Request], Response]] = {
+        answers = self._shows("answers", "plan", screens.plan_screen)
+        next_part = self._shows("next", "plan", screens.plan_screen)
+        tried = self._shows("try", "try", screens.try_screen)
+        protect = self._shows("protect", "protect", self._protect_values)
+
+        def take(request: Request) -> Response:
+            return self._screen("take.html", "take", **screens.take_screen(self._release(request)))
+
+        screens_shown: dict[str, Show] = {
             "/": self._start,
             "/busy": lambda _: self._screen("part_busy.html", ""),
             "/open": self._open,
@@ -75,18 +84,18 @@ class Page:
             "/table": lambda _: self._screen("table.html", "table"),
             "/plan": self._plan,
             "/plan/gives": self._plan_gives,
-            "/plan/next": self._next,
+            "/plan/next": next_part,
             "/plan/prices/{place:int}": self._plan_prices,
-            "/plan/answers": self._answers,
-            "/plan.toml": lambda _: _download(session.plan.to_toml(), "plan.toml"),
-            "/try": self._try,
-            "/protect": self._protect,
+            "/plan/answers": answers,
+            "/plan.toml": lambda _: _plan_file(session.plan),
+            "/try": tried,
+            "/protect": protect,
             "/see": self._see,
             "/see/{number:int}": self._see,
             "/see/{number:int}/scatter": lambda asked: self._see(asked, "part_scatter.html"),
             "/versions": self._versions,
-            "/take": self._take,
-            "/take/{number:int}": self._take,
+            "/take": take,
+            "/take/{number:int}": take,
             "/take/{number:int}/{what}": self._take_file,
             "/static/report.css": lambda _: Response(self._style, media_type="text/css"),
         }
@@ -97,22 +106,19 @@ class Page:
                 self._open,
             ),
             "/plan": (self._edit, self._plan),
-            "/plan/prices": (lambda *_: session.price(None), self._next),
-            "/plan/answers": (self._price_claims, self._answers),
-            "/plan/search": (self._search, self._next),
+            "/plan/prices": (lambda *_: session.price(None), next_part),
+            "/plan/answers": (self._price_claims, answers),
+            "/plan/search": (self._search, next_part),
             "/plan/undo": (lambda *_: session.step(-1), self._plan),
             "/plan/redo": (lambda *_: session.step(1), self._plan),
-            "/try": (self._try_choices, self._try),
-            "/try/choose": (self._take_choice, self._try),
-            "/try/k": (self._try_k, self._try),
-            "/protect": (self._new_release, self._protect),
-            "/task/{number:int}/{way}": (self._end_task, self._protect),
+            "/try": (self._try_choices, tried),
+            "/try/choose": (self._take_choice, tried),
+            "/try/k": (self._try_k, tried),
+            "/protect": (self._new_release, protect),
+            "/task/{number:int}/{way}": (self._end_task, protect),
         }
         routes: list[Any] = [
-            *(
-                Route(path, self._asked(path, _showing(show)))
-                for path, show in screens_shown.items()
-            ),
+            *(Route(path, self._asked(path, show)) for path, show in screens_shown.items()),
             *(
                 Route(path, self._asked(path, self._doing(*form)), methods=["POST"])
                 for path, form in forms.items()
@@ -122,8 +128,10 @@ class Page:
         ]
         return Starlette(routes=[Mount(self._home.rstrip("/"), routes=routes)])
 
-    def _asked(self, path: str, handler: Answer) -> Answer:
-        """Turn errors into a sentence; no part of a request is logged."""
+    def _asked(
+        self, path: str, handler: Callable[[Request], Response | Awaitable[Response]]
+    ) -> Answer:
+        """Turn errors of a handler, perhaps a coroutine, into a sentence; no part of a request is logged."""
         needs_table = path != "/" and not path.startswith(_WITHOUT_TABLE)
 
         async def answer(request: Request) -> Response:
@@ -131,7 +139,8 @@ class Page:
             try:
                 if needs_table and self.session.table is None:
                     raise NoTableError
-                return await handler(request)
+                response = handler(request)
+                return await response if isinstance(response, Awaitable) else response
             except NoTableError:
                 words = "No table is open, or this release does not exist any more."
                 return self._nothing("Not there", words, 404)
@@ -170,14 +179,30 @@ class Page:
             table=session.table,
             plan=session.plan if session.plans else None,
             step=step,
-            **values,
+            **{"problems": {}, **values},
         )
         return HTMLResponse(text)
 
-    def _part(self, request: Request, part: str, step: str, **values: Any) -> Response:
-        """Render a part of a screen, or all of it if the browser sent the form before htmx was loaded."""
+    def _part(
+        self, request: Request, part: str, step: str, problem: str, key: str = "", **values: Any
+    ) -> Response:
+        """Render a part of a screen, or all of it if the browser sent the form before htmx was loaded.
+
+        A problem stands next to the field that its key names, by default at the head of the part.
+        """
         is_part = "hx-request" in request.headers
-        return self._screen(f"part_{part}.html" if is_part else f"{step}.html", step, **values)
+        template = f"part_{part}.html" if is_part else f"{step}.html"
+        return self._screen(template, step, problems={key or part: problem}, **values)
+
+    def _shows(
+        self, part: str, step: str, values: Callable[[Session, OpenTable], dict[str, Any]]
+    ) -> Show:
+        """Return what shows a part of a screen with these values."""
+
+        def show(request: Request, problem: str = "") -> Response:
+            return self._part(request, part, step, problem, **values(self.session, self._table))
+
+        return show
 
     def _nothing(self, title: str, words: str, status: int) -> Response:
         answer = self._screen(
@@ -213,9 +238,9 @@ class Page:
             request,
             "open",
             "open",
+            problem,
             listing=self._folders.listing(folder or roots[0]),
             roots=roots,
-            problem=problem,
             entry=self.session.latest("read"),
             most_upload=self._limits.upload,
         )
@@ -258,11 +283,10 @@ class Page:
     ) -> Response:
         """Show the plan as menus and fields; the page ignores an answer with fewer changes than it shows.
 
-        A problem stands next to the field that its key names; ``text`` is TOML that the user typed.
+        ``text`` is TOML that the user typed.
         """
-        error = {"key": key, "words": problem} if problem else None
-        values = screens.plan_screen(self.session, self._table, error, text)
-        answer = self._part(request, "plan", "plan", **values)
+        values = screens.plan_screen(self.session, self._table, text)
+        answer = self._part(request, "plan", "plan", problem, key, **values)
         answer.headers["X-Changes"] = str(self.session.changes)
         return answer
 
@@ -296,21 +320,11 @@ class Page:
             self.session.price((table.names[place],))
         return self._screen("part_prices.html", "plan", **values)
 
-    def _answers(self, request: Request, problem: str = "") -> Response:
-        """Show what claims that nobody outside knows some columns win and stake."""
-        values = screens.plan_screen(self.session, self._table) | {"answers_problem": problem}
-        return self._part(request, "answers", "plan", **values)
-
     def _price_claims(self, request: Request, form: Form) -> None:
         answers = _names_at(form.get("answers", ""), self._table)
         if not answers:
             raise InputError("Tick at least one column.")
         self.session.ask("claim", answers=answers)
-
-    def _next(self, request: Request, problem: str = "") -> Response:
-        """Show what to do next."""
-        values = screens.plan_screen(self.session, self._table) | {"next_problem": problem}
-        return self._part(request, "next", "plan", **values)
 
     def _search(self, request: Request, form: Form) -> None:
         """Search a plan within a largest loss or linkage."""
@@ -321,11 +335,6 @@ class Page:
         self.session.ask("search", **targets, keep=keep)
 
     # Try.
-
-    def _try(self, request: Request, problem: str = "") -> Response:
-        """Show the map of choices."""
-        values = screens.try_screen(self.session)
-        return self._part(request, "try", "try", problem=problem, **values)
 
     def _try_choices(self, request: Request, form: Form) -> None:
         """Try methods and k."""
@@ -361,12 +370,9 @@ class Page:
 
     # Protect.
 
-    def _protect(self, request: Request, problem: str = "") -> Response:
-        """Show running and finished releases."""
-        table, folder = self._table, self._folder_of_ledgers
-        values = screens.protect_screen(self.session, table)
-        values |= screens.ledger_form(self.session, table, folder, self._folders.ledgers(folder))
-        return self._part(request, "protect", "protect", problem=problem, **values)
+    def _protect_values(self, session: Session, table: OpenTable) -> dict[str, Any]:
+        folder = self._folder_of_ledgers
+        return screens.protect_screen(session, table, folder, self._folders.ledgers(folder))
 
     @property
     def _folder_of_ledgers(self) -> Path:
@@ -394,7 +400,8 @@ class Page:
 
     def _end_task(self, request: Request, form: Form) -> Response:
         """Stop a search and keep what it found, or cancel a task."""
-        entry = self.session.entry(request.path_params["number"])
+        number = request.path_params["number"]
+        entry = next((entry for entry in self.session.entries if entry.number == number), None)
         if entry is None:
             raise NoTableError
         if request.path_params["way"] == "stop":
@@ -406,26 +413,9 @@ class Page:
     # See and take away.
 
     def _see(self, request: Request, template: str = "release.html") -> Response:
-        """Show the evidence of a release as the report renders it, or only two columns before and after.
-
-        The worker reads the columns in its turn.
-        """
-        session, release = self.session, self._release(request)
+        """Show the evidence of a release as the report renders it, or only two columns before and after."""
         x, y = (request.query_params.get(key, "") for key in "xy")
-        values = screens.see_screen(session, self._table, release, x, y)
-        released = release.folder / release.task.settings["target"]
-        asked = {
-            "released": released,
-            "number": release.number,
-            "x": values["x_name"],
-            "y": values["y_name"],
-        }
-        wanted = asked["x"] and asked["y"] and values["points"] is None
-        if (
-            wanted and released.exists() and session.asked("scatter") != asked
-        ):  # it was not rejected
-            session.ask("scatter", release.plan, **asked)
-            values = screens.see_screen(session, self._table, release, x, y)
+        values = screens.see_screen(self.session, self._table, self._release(request), x, y)
         return self._screen(template, "see", layout="see.html", **values)
 
     def _versions(self, request: Request) -> Response:
@@ -441,10 +431,6 @@ class Page:
         a, b = (self.session.release(number) or releases[-1] for number in numbers)
         return self._screen("versions.html", "see", **screens.versions_screen(a, b))
 
-    def _take(self, request: Request) -> Response:
-        """Show the files to take away."""
-        return self._screen("take.html", "take", **screens.take_screen(self._release(request)))
-
     def _take_file(self, request: Request) -> Response:
         """Send one of the files."""
         release, what = self._release(request), request.path_params["what"]
@@ -452,18 +438,11 @@ class Page:
         if what not in files:
             raise NoTableError
         if what == "plan":
-            return _download(release.plan.to_toml(), "plan.toml")
+            return _plan_file(release.plan)
         name = files[what][0]
         return FileResponse(
             release.folder / name, media_type="application/octet-stream", filename=name
         )
-
-
-def _showing(show: Callable[[Request], Response]) -> Answer:
-    async def answer(request: Request) -> Response:
-        return show(request)
-
-    return answer
 
 
 def _names_at(places: str, table: OpenTable) -> tuple[str, ...]:
@@ -480,9 +459,6 @@ def _targets(form: Form) -> dict[str, Any]:
     return {"max_loss": limits.loss, "max_linkage": limits.linkage}
 
 
-def _download(text: str, name: str) -> Response:
-    return Response(
-        text,
-        media_type="application/octet-stream",
-        headers={"content-disposition": f'attachment; filename="{name}"'},
-    )
+def _plan_file(plan: Plan) -> Response:
+    headers = {"content-disposition": 'attachment; filename="plan.toml"'}
+    return Response(plan.to_toml(), media_type="application/octet-stream", headers=headers)

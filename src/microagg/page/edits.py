@@ -16,7 +16,7 @@ from microagg.plan.block import BLOCK_SETTINGS, Block, Require
 from microagg.plan.change_role import decided, with_role
 from microagg.plan.column import Column, columns_with, fits_kind
 from microagg.plan.forms import LIST
-from microagg.plan.plan import Plan
+from microagg.plan.plan import UNSET, Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Unit
 from microagg.plan.settings_table import Section, Setting, rows_of
@@ -31,12 +31,8 @@ UNIT_RELEASES = {"drop": "not at all", "renumber": "as random numbers", "known":
 def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> Plan:
     """Return the plan with one edit made.
 
-    Parameters
-    ----------
-    plan : stays as it is
-    fields : of the form; ``what`` names the edit, ``column`` the place of a column, ``block`` that of a block
-    names : of the table's columns
-    kinds : those that the draft takes columns for
+    Of the fields, ``what`` names the edit, ``column`` the place of a column among the table's ``names``, and
+    ``block`` that of a block. The ``kinds`` are those that the draft takes columns for.
     """
     form = _Form(fields, names)
     what = form.text("what")
@@ -144,29 +140,20 @@ def _columns(plan: Plan, name: str, table: dict[str, Any]) -> dict[Any, Column]:
 def _edit_block(plan: Plan, form: _Form) -> Plan:
     """Set what a block says."""
     block, settings = form.block(plan), form.settings(list(BLOCK_SETTINGS.values()))
-    chosen = _with_method(block, form.text("method"))
-    options = {name: value for name, value in chosen.options.items() if name != "effort"}
-    if form.text("effort") and any(o.name == "effort" for o in find(chosen.method).options):
-        options["effort"] = form.text("effort")
-    return _with_block(plan, block, replace(chosen, **settings, options=options))
+    has = {option.name for option in find(settings["method"]).options}
+    options = {**block.options, "effort": form.text("effort") or None}
+    options = {name: value for name, value in options.items() if name in has}
+    return _with_block(plan, block, replace(block, **settings, options=options))
 
 
 def _with_block(plan: Plan, block: Block, changed: Block) -> Plan:
     return replace(plan, blocks=tuple(changed if b is block else b for b in plan.blocks))
 
 
-def _with_method(block: Block, method: str) -> Block:
-    """Take another method; settings that it does not have fall away."""
-    has = {option.name for option in find(method).options}
-    options = {name: value for name, value in block.options.items() if name in has}
-    return replace(block, method=method, options=options)
-
-
 def _edit_k(plan: Plan, form: _Form) -> Plan:
     """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
-    method, k = form.text("method"), form.in_file(BLOCK_SETTINGS["k"])
-    blocks = (_with_method(block, method) if method else block for block in plan.blocks)
-    return replace(plan, blocks=tuple(replace(block, k=k) for block in blocks))
+    k = form.in_file(BLOCK_SETTINGS["k"])
+    return plan.override(k=k, method=form.text("method") or UNSET)
 
 
 def _require(plan: Plan, form: _Form) -> Plan:

@@ -32,7 +32,6 @@ _SIZES = (3, 5, 10)
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
 _SECTIONS = (JobSettings, Plan, Block, Column, Unit, Missing, Strata, Weight, Accept)
 _ON_PAGE = {row.argument: row for section in _SECTIONS for row in rows_of(section) if row.label}
-_ROLES_ON_PAGE = {"drop", "renumber", "known", "unit", "confidential", "strata", "weight"}
 _LINES_OF_A_PLAN = {
     r'\bsay kind = "(\w+)"': r"choose the kind “\1”",
     r'\bkind = "(\w+)"': r"the kind “\1”",
@@ -71,7 +70,7 @@ def in_page_words(words: str) -> str:
 def _put(flag: re.Match[str]) -> str:
     """Return what the page calls a flag, with its value if the match has one."""
     name = flag[1].replace("-", "_")
-    if name in _ROLES_ON_PAGE:
+    if name in ROLE_WORDS:
         return f"the role “{ROLE_WORDS[name]}”"
     if name not in _ON_PAGE:
         return flag[0]
@@ -83,15 +82,10 @@ def _put(flag: re.Match[str]) -> str:
 class Field(NamedTuple):
     """A field of the page for one setting, as the templates show it."""
 
-    name: str
+    row: Setting
     id: str
-    label: str
-    hint: str
-    placeholder: str
     value: str
     choices: list[tuple[str, str]]
-    is_switch: bool
-    is_long: bool
     is_number: bool
 
 
@@ -115,15 +109,10 @@ def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
     is_default = value in (None, [], {}, False) or value == row.default
     typed = "" if value is None and row.default is None else row.form.to_field(value)
     return Field(
-        name=row.name,
+        row,
         id=(row.argument or row.name).replace("_", "-") + end,
-        label=row.label,
-        hint=row.hint,
-        placeholder=row.placeholder,
         value="" if is_default and row.placeholder else str(value) if choices else typed,
         choices=choices,
-        is_switch=row.is_switch,
-        is_long=row.form.is_long,
         is_number=row.form.type in (int, float),
     )
 
@@ -146,11 +135,16 @@ GLOBALS = {
 # The plan: estimates, what to do next, what is required.
 
 
-def plan_screen(
-    session: Session, table: OpenTable, error: Any = None, text: str | None = None
-) -> dict[str, Any]:
-    """Return the values of the Plan screen; ``text`` is TOML that the user typed."""
-    plan, places = session.plan, _places(table)
+def plan_screen(session: Session, table: OpenTable, text: str | None = None) -> dict[str, Any]:
+    """Return the values of the Plan screen; ``text`` is TOML that the user typed.
+
+    The page offers claims about answers, cures of cautions, the best decisions and a search.
+    """
+    plan, places, prices = session.plan, _places(table), session.prices(session.plan)
+    best = None if prices is None else prices["best"]
+    last = session.releases[-1] if session.releases else None
+    targets, claims = session.asked("search"), session.result("claim")
+    loss = targets.get("max_loss", plan.accept.loss)
     required = []  # number of the block, rule, column with its place, and value in words
     for number, block in enumerate(plan.blocks):
         for rule in RULES:
@@ -163,9 +157,18 @@ def plan_screen(
                     required.append((number, rule, name, places.get(str(name)), words))
     return {
         **gives_part(session, table),
-        **_next_part(session, table),
-        **_answers_part(session, table),
-        "error": error,
+        "claims": [
+            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
+            for columns, words, refused in (claims["claims"] if claims else ())
+        ],
+        "cures": cures_of(last.model, table) if last and last.plan == plan else [],
+        "best": best
+        and [
+            (places[name], decision, _sentence(decision_words(decision, name)), words)
+            for name, decision, words in best
+        ],
+        "max_loss": 10 if loss is None else loss,
+        "max_linkage": targets.get("max_linkage", plan.accept.linkage),
         "protects": [(place, name) for name, place in places.items() if _is_protected(plan, name)],
         "required": required,
         "text": plan.to_toml() if text is None else text,
@@ -220,45 +223,6 @@ def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any
     }
 
 
-def _next_part(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return what to do next: cures of cautions, the best decisions, and a search."""
-    prices, accept, places = session.prices(session.plan), session.plan.accept, _places(table)
-    best = None if prices is None else prices["best"]
-    last = session.releases[-1] if session.releases else None
-    asked = session.asked("search")
-    loss = asked.get("max_loss", accept.loss)
-    return {
-        "next_problem": "",
-        "cures": cures_of(last.model, table) if last and last.plan == session.plan else [],
-        "best": best
-        and [
-            (places[name], decision, _sentence(decision_words(decision, name)), words)
-            for name, decision, words in best
-        ],
-        "estimates": prices,
-        "prices_entry": session.pricing(None),
-        "search_entry": session.latest("search"),
-        "found": session.result("search"),
-        "max_loss": 10 if loss is None else loss,
-        "max_linkage": asked.get("max_linkage", accept.linkage),
-        "keep": asked.get("keep", ()),
-    }
-
-
-def _answers_part(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return the first question: which columns nobody outside knows, and what that claim wins and stakes."""
-    found, places = session.result("claim"), _places(table)
-    return {
-        "answers_problem": "",
-        "answers_entry": session.latest("claim"),
-        "answers": session.asked("claim").get("answers", ()),
-        "claims": [
-            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
-            for columns, words, refused in (found["claims"] if found else ())
-        ],
-    }
-
-
 def cures_of(model: Mapping[str, Any], table: OpenTable) -> list[dict[str, Any]]:
     """Return the cautions of a release that a decision about a column cures, with these decisions."""
     places = _places(table)
@@ -283,13 +247,12 @@ def _sentence(words: str) -> str:
 # Try, protect, see, take away.
 
 
-def try_screen(session: Session) -> dict[str, Any]:
+def try_screen(session: Session, _: OpenTable) -> dict[str, Any]:
     """Return the choices that were tried, and the form to try more."""
     cells, block, asked = session.map(), session.plan.blocks[0], session.asked("compare")
     targets = Accept(asked.get("max_loss"), asked.get("max_linkage"))
     k = block.k or _SIZES[0]
     return {
-        "entry": session.latest("compare"),
         "cells": cells,
         "points": [cell.as_dict() for cell in cells],
         "suggestion": suggestion(cells, targets),
@@ -297,31 +260,21 @@ def try_screen(session: Session) -> dict[str, Any]:
         "offered": list(dict.fromkeys([block.method, *FAST])),
         "ticked": asked.get("methods", [block.method]),
         "sizes": asked.get("sizes") or sorted({*_SIZES, k}),
-        "attack": asked.get("attack", False),
         "plan_k": k,
         "plan_method": block.method,
         "about_methods": about_methods(session.plan),
     }
 
 
-def protect_screen(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return running and finished releases, and the form for the next one."""
-    waiting = [entry for entry in session.entries if entry.task.kind == "protect" and entry.open]
-    return {
-        "entry": session.latest("protect"),
-        "waiting_for": waiting,
-        "done": session.releases[-1] if session.releases and not waiting else None,
-        "endings": writable_endings(table),
-    }
-
-
-def ledger_form(
+def protect_screen(
     session: Session, table: OpenTable, folder: Path, ledgers: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the fields for a ledger, as the last release had it: once begun, it is for every release.
+    """Return running and finished releases, and the form for the next one.
 
-    ``folder`` is where ``ledgers`` lie, and where a new one is made.
+    The fields for a ledger are as the last release had them: once begun, it is for every release. ``folder``
+    is where ``ledgers`` lie, and where a new one is made.
     """
+    waiting = [entry for entry in session.entries if entry.task.kind == "protect" and entry.open]
     plan, places = session.plan, _places(table)
     entry = session.latest("protect")
     last = entry.task.settings if entry and entry.task.opened == table.opened else {}
@@ -342,7 +295,13 @@ def ledger_form(
     ]
     if plan.units:  # which tell people apart
         del fields[1]
-    return {"ledger_fields": fields, "ledger_folder": folder}
+    return {
+        "waiting_for": waiting,
+        "done": session.releases[-1] if session.releases and not waiting else None,
+        "endings": writable_endings(table),
+        "ledger_fields": fields,
+        "ledger_folder": folder,
+    }
 
 
 def writable_endings(table: OpenTable) -> list[str]:
@@ -358,7 +317,10 @@ def writable_endings(table: OpenTable) -> list[str]:
 def see_screen(
     session: Session, table: OpenTable, release: WrittenRelease, x: str, y: str
 ) -> dict[str, Any]:
-    """Return the model of a release's report, and a scatter of two columns, which places name."""
+    """Return the model of a release's report, and a scatter of two columns, which places name.
+
+    The worker is asked for columns that it did not read yet.
+    """
     gone = {*release.model["columns"]["dropped"], *release.model["columns"]["renumbered"]}
     names = {
         str(place): column["name"]
@@ -368,11 +330,15 @@ def see_screen(
     if not x and not y and len(names) > 1:
         x, y = sorted(names, key=lambda place: not _is_protected(release.plan, names[place]))[:2]
     chosen = x in names and y in names
-    entry = session.latest("scatter")
     points = None
     if chosen:
-        asked = {"number": release.number, "x": names[x], "y": names[y]}
+        released = release.folder / release.task.settings["target"]
+        asked = {"released": released, "number": release.number, "x": names[x], "y": names[y]}
         points = session.result("scatter", release.plan, **asked)
+        is_new = points is None and session.asked("scatter") != asked
+        if is_new and released.exists():  # it was not rejected
+            session.ask("scatter", release.plan, **asked)
+    entry = session.latest("scatter")
     return {
         "m": release.model,
         "cures": cures_of(release.model, table),

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 log = logging.getLogger("microagg.page")
@@ -51,14 +52,9 @@ class Keys:
     """The secrets of one server."""
 
     def __init__(self) -> None:
-        self.place = secrets.token_hex(8)
+        self.home = f"/{secrets.token_hex(8)}/"  # where the page lives
         self.cookie = secrets.token_urlsafe(32)
         self.token = secrets.token_urlsafe(32)
-
-    @property
-    def home(self) -> str:
-        """Where the page lives."""
-        return f"/{self.place}/"
 
     def use(self, token: str) -> bool:
         """Return whether a token is right; if so, replace it, since it works only once."""
@@ -83,7 +79,9 @@ class Guard:
         """Answer a request, or refuse it."""
         if scope["type"] != "http":
             return  # neither web sockets nor anything else
-        headers = _headers(scope)
+        # Duplicates are joined, so that they match no expected value.
+        received = Headers(scope=scope)
+        headers = {name: "; ".join(received.getlist(name)) for name in received}
         why = self._refusal(scope, headers)
         if why is not None:
             # Neither the path nor a header: what they hold is somebody else's.
@@ -93,7 +91,13 @@ class Guard:
             answer = self._enter(scope, headers)
         else:
             answer = self._app
-        await answer(scope, receive, _with_headers(send))
+
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await answer(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> str | None:
         host = headers.get("host", "")
@@ -108,17 +112,15 @@ class Guard:
             return None
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return "the request comes from another site"
-        if not (scope["path"].startswith(self._keys.home) and self._holds_cookie(headers)):
-            return "the address needs the token that the command printed"
-        return None
-
-    def _holds_cookie(self, headers: dict[str, str]) -> bool:
         pairs = (pair.strip().partition("=") for pair in headers.get("cookie", "").split(";"))
         ours = self._keys.cookie.encode()
-        return any(
+        holds_cookie = any(
             name == _COOKIE and secrets.compare_digest(value.encode(), ours)
             for name, _, value in pairs
         )
+        if not (scope["path"].startswith(self._keys.home) and holds_cookie):
+            return "the address needs the token that the command printed"
+        return None
 
     def _enter(self, scope: Scope, headers: dict[str, str]) -> Response:
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -134,23 +136,3 @@ class Guard:
         cookie = f"{_COOKIE}={self._keys.cookie}; Path={self._keys.home}; HttpOnly; SameSite=Strict"
         page = _WELCOME.format(home=self._keys.home)
         return HTMLResponse(page, headers={"set-cookie": cookie})
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    """Return the request headers; duplicates are joined, so that they match no expected value."""
-    joined: dict[str, str] = {}
-    for key, value in scope["headers"]:
-        name, text = key.decode("latin-1").lower(), value.decode("latin-1")
-        joined[name] = f"{joined[name]}; {text}" if name in joined else text
-    return joined
-
-
-def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            ours = {key.encode(): value.encode() for key, value in _HEADERS.items()}
-            others = [pair for pair in message.get("headers", []) if pair[0].lower() not in ours]
-            message = {**message, "headers": [*others, *ours.items()]}
-        await send(message)
-
-    return sending

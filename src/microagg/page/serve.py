@@ -116,12 +116,7 @@ class Server:
 
 
 def serve(
-    paths: Sequence[Path],
-    *,
-    port: int,
-    open_browser: bool,
-    limits: RequestLimits,
-    say: Say,
+    paths: Sequence[Path], *, port: int, open_browser: bool, limits: RequestLimits, say: Say
 ) -> None:
     """Start the page, say where it is, and stay until it ends.
 

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,8 +25,7 @@ from microagg.comparing.choices import Choice, mark_frontier
 from microagg.page.tasks import STOP, Message, Opened, Task
 from microagg.plan.plan import Plan
 
-_MOST_ENTRIES = 30  # of the queue that are remembered
-_MOST_PRICED = 30  # plans whose prices are remembered
+_MOST_REMEMBERED = 30  # tasks of the queue, and plans with their prices
 _SECONDS_TO_END = 5.0  # of a worker that was killed
 
 
@@ -38,6 +37,7 @@ class OpenTable:
     records: int
     columns: Sequence[Mapping[str, Any]]
     preview: Mapping[str, Any]
+    plan: Plan | None  # as drafted
     problem: str | None  # why no plan could be drafted; None if one was
 
     @property
@@ -98,24 +98,16 @@ class Worker:
     """The process that does tasks, with a thread that calls ``on_message`` and ``on_end``."""
 
     def __init__(
-        self,
-        on_message: Callable[[Worker, Message], None],
-        on_end: Callable[[Worker, int], None],
+        self, on_message: Callable[[Worker, Message], None], on_end: Callable[[Worker, int], None]
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, far = context.Pipe()
-        self._process = context.Process(target=_work, args=(far,), daemon=True)
-        self._process.start()
+        self.process = context.Process(target=_work, args=(far,), daemon=True)
+        self.process.start()
         far.close()
         self.used = False
         self._on_message, self._on_end = on_message, on_end
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-        return int(self._process.pid or 0)
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, task: Task | str) -> None:
         """Send a task, or the request to stop; a process that has ended reports that itself."""
@@ -125,8 +117,8 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once; it writes under temporary names, so no incomplete file has a name."""
-        self._process.kill()
-        self._process.join(_SECONDS_TO_END)
+        self.process.kill()
+        self.process.join(_SECONDS_TO_END)
 
     def _listen(self) -> None:
         while True:
@@ -135,9 +127,9 @@ class Worker:
             except (EOFError, OSError):
                 break
             self._on_message(self, message)
-        self._process.join(_SECONDS_TO_END)
+        self.process.join(_SECONDS_TO_END)
         self._pipe.close()
-        self._on_end(self, self._process.exitcode or 0)
+        self._on_end(self, self.process.exitcode or 0)
 
 
 class Session:
@@ -152,13 +144,13 @@ class Session:
         self.changes = 0
         self.releases: list[WrittenRelease] = []
         self.cells: dict[tuple[str, int], Choice] = {}
-        self.tried: Plan | None = None
+        self.tried: Plan | None = None  # without method and k
         self.pending: Opened | None = None
         """A table that is opened once the user agrees to drop the work on the one before."""
         self._prices: dict[str, dict[str, Any]] = {}
         self.entries: list[Entry] = []
         self._count = 0
-        self._worker: Worker | None = None
+        self.worker: Worker | None = None
         self._closed = False
 
     # Plans: every edit is kept, and can be taken back.
@@ -192,12 +184,7 @@ class Session:
 
     def pricing(self, columns: tuple[str, ...] | None = ()) -> Entry | None:
         """Return the task that makes these estimates for the current plan, if there is one."""
-        plan = self.plan
-        asked = ("price", plan, {"columns": columns})
-        for entry in reversed(self.entries):
-            if (entry.task.kind, entry.task.plan, entry.task.settings) == asked:
-                return entry
-        return None
+        return self.latest("price", self.plan, columns=columns)
 
     def refused_pricing(self, columns: tuple[str, ...] | None = ()) -> str:
         """Return why these estimates could not be made; empty if they were, or still may be."""
@@ -220,14 +207,6 @@ class Session:
             elif entry.task.kind == "price":
                 self.stop(entry)
 
-    def _note_prices(self, plan: Plan, found: Mapping[str, Any]) -> None:
-        before = self._prices.pop(plan.to_toml(), {"columns": {}, "best": None})
-        columns = {**before["columns"], **found["columns"]}
-        best = before["best"] if found["best"] is None else found["best"]
-        self._prices[plan.to_toml()] = {**found, "columns": columns, "best": best}
-        for old in list(self._prices)[:-_MOST_PRICED]:
-            del self._prices[old]
-
     # The map of what was tried.
 
     def map(self) -> list[Choice]:
@@ -238,16 +217,14 @@ class Session:
     @property
     def map_is_old(self) -> bool:
         """Whether the plan has changed, otherwise than by method and k, since choices were tried."""
-        return self.tried is not None and _apart_from_choice(self.tried) != _apart_from_choice(
-            self.plan
-        )
+        return self.tried not in (None, _apart_from_choice(self.plan))
 
     def note_cells(self, plan: Plan, cells: Sequence[Choice]) -> None:
         """Add choices that were tried; those of an older plan are dropped."""
         with self.lock:
-            if self.tried is None or _apart_from_choice(self.tried) != _apart_from_choice(plan):
-                self.cells = {}
-            self.tried = plan
+            plan_tried = _apart_from_choice(plan)
+            self.cells = self.cells if self.tried == plan_tried else {}
+            self.tried = plan_tried
             self.cells |= {(cell.method, cell.k): cell for cell in cells}
 
     # Another table.
@@ -277,7 +254,7 @@ class Session:
             if opened is not None and agreed:
                 self.submit(Task("read", opened, Plan(), {}))
             elif opened is not None and opened.uploaded:
-                _remove(opened.path.parent)
+                shutil.rmtree(opened.path.parent, ignore_errors=True)
 
     def new_folder(self, start: str) -> Path:
         """Make a folder in the private one, which nobody else can read."""
@@ -310,7 +287,7 @@ class Session:
                 self._drop_prices()
             self._count += 1
             entry = Entry(self._count, task)
-            self.entries = [*self.entries, entry][-_MOST_ENTRIES:]
+            self.entries = [*self.entries, entry][-_MOST_REMEMBERED:]
             self._next()
             return entry
 
@@ -319,13 +296,18 @@ class Session:
         assert self.table is not None
         self.submit(Task(kind, self.table.opened, plan or self.plan, settings))
 
-    def entry(self, number: int) -> Entry | None:
-        """Find a task by its number."""
-        return next((entry for entry in self.entries if entry.number == number), None)
+    def _newest_first(
+        self, kind: str, plan: Plan | None, asked: Mapping[str, Any]
+    ) -> Iterator[Entry]:
+        for entry in reversed(self.entries):
+            task = entry.task
+            is_such = task.kind == kind and plan in (None, task.plan)
+            if is_such and asked.items() <= task.settings.items():
+                yield entry
 
-    def latest(self, kind: str) -> Entry | None:
-        """Return the newest task of a kind."""
-        return next((e for e in reversed(self.entries) if e.task.kind == kind), None)
+    def latest(self, kind: str, plan: Plan | None = None, **settings: Any) -> Entry | None:
+        """Return the newest task of a kind; with a plan or settings, the newest about these."""
+        return next(self._newest_first(kind, plan, settings), None)
 
     def asked(self, kind: str) -> Mapping[str, Any]:
         """Return the settings of the newest task of a kind; empty if there was none."""
@@ -336,12 +318,8 @@ class Session:
         self, kind: str, plan: Plan | None = None, **settings: Any
     ) -> Mapping[str, Any] | None:
         """Return what the newest such task about a plan gave, by default about the one that stands."""
-        for entry in reversed(self.entries):
-            task = entry.task
-            is_such = (task.kind, task.plan) == (kind, plan or self.plan)
-            if entry.result and is_such and settings.items() <= task.settings.items():
-                return entry.result
-        return None
+        such = self._newest_first(kind, plan or self.plan, settings)
+        return next((entry.result for entry in such if entry.result), None)
 
     @property
     def running(self) -> Entry | None:
@@ -351,9 +329,9 @@ class Session:
     def stop(self, entry: Entry) -> None:
         """Ask a search to end and to keep its best result."""
         with self.lock:
-            if entry.state == "running" and self._worker is not None:
+            if entry.state == "running" and self.worker is not None:
                 entry.stopping = True
-                self._worker.send(STOP)
+                self.worker.send(STOP)
 
     def cancel(self, entry: Entry) -> None:
         """End a task at once and keep nothing of it."""
@@ -369,21 +347,16 @@ class Session:
     def warm_up(self) -> None:
         """Start the worker before it is needed."""
         with self.lock:
-            if self._worker is None:
-                self._worker = Worker(self._receive, self._gone)
+            if self.worker is None:
+                self.worker = Worker(self._receive, self._gone)
 
     def close(self) -> None:
         """End the worker; the session takes no more tasks."""
         with self.lock:
             self._closed = True
-            worker, self._worker = self._worker, None
+            worker, self.worker = self.worker, None
         if worker is not None:
             worker.kill()
-
-    @property
-    def worker_pid(self) -> int | None:
-        """Number of the worker's process, if there is one."""
-        return None if self._worker is None else self._worker.pid
 
     def _next(self) -> None:
         if self._closed or self.running is not None:
@@ -391,15 +364,15 @@ class Session:
         entry = next((e for e in self.entries if e.state == "waiting"), None)
         if entry is None:
             return
-        if entry.task.kind == "protect" and self._worker is not None and self._worker.used:
+        if entry.task.kind == "protect" and self.worker is not None and self.worker.used:
             self._replace_worker()
         self.warm_up()
-        assert self._worker is not None
+        assert self.worker is not None
         entry.state, entry.began = "running", time.monotonic()
-        self._worker.send(entry.task)
+        self.worker.send(entry.task)
 
     def _replace_worker(self) -> None:
-        old, self._worker = self._worker, None
+        old, self.worker = self.worker, None
         if old is not None:
             old.kill()
         self.warm_up()
@@ -407,16 +380,17 @@ class Session:
     def _receive(self, worker: Worker, message: Message) -> None:
         with self.lock:
             entry = self.running
-            if worker is not self._worker or entry is None:
+            if worker is not self.worker or entry is None:
                 return  # about a task that was cancelled
-            if message.kind == "progress":
-                entry.news = message.data
-                if "cells" in message.data:
-                    self.note_cells(entry.task.plan, message.data["cells"])
+            kind, data = message
+            if kind == "progress":
+                entry.news = data
+                if "cells" in data:
+                    self.note_cells(entry.task.plan, data["cells"])
                 return
-            if message.kind == "done":
-                self._keep(entry, message.data)
-            self._end(entry, message.kind, message.data.get("words", ""))
+            if kind == "done":
+                self._keep(entry, data)
+            self._end(entry, kind, data.get("words", ""))
             if entry.task.kind == "protect":  # what it took of memory goes back
                 self._replace_worker()
             self._next()
@@ -424,9 +398,9 @@ class Session:
     def _gone(self, worker: Worker, code: int) -> None:
         """Report that the worker has ended, if it had a task, and go on with the queue."""
         with self.lock:
-            if worker is not self._worker or self._closed:
+            if worker is not self.worker or self._closed:
                 return
-            self._worker = None
+            self.worker = None
             entry = self.running
             if entry is not None:
                 why = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -445,7 +419,12 @@ class Session:
         if task.kind == "read":
             self._open(task, found)
         elif task.kind == "price":
-            self._note_prices(task.plan, found)
+            before = self._prices.pop(task.plan.to_toml(), {"columns": {}, "best": None})
+            columns = {**before["columns"], **found["columns"]}
+            best = before["best"] if found["best"] is None else found["best"]
+            self._prices[task.plan.to_toml()] = {**found, "columns": columns, "best": best}
+            for old in list(self._prices)[:-_MOST_REMEMBERED]:
+                del self._prices[old]
         elif task.kind == "compare":
             self.note_cells(task.plan, found["cells"])
         elif task.kind == "protect":
@@ -458,22 +437,16 @@ class Session:
     def _open(self, task: Task, found: Mapping[str, Any]) -> None:
         """Put another table into the session; all about the one before goes."""
         for release in self.releases:
-            _remove(release.folder)
+            shutil.rmtree(release.folder, ignore_errors=True)
         if self.table is not None and self.table.opened.uploaded:
-            _remove(self.table.opened.path.parent)
+            shutil.rmtree(self.table.opened.path.parent, ignore_errors=True)
         for entry in self.entries:
             entry.result = None
             if entry.state == "waiting" and entry.task.opened != task.opened:
                 self._end(entry, "cancelled", "Cancelled, since another table was opened.")
-        self.table = OpenTable(
-            task.opened, found["records"], found["columns"], found["preview"], found["problem"]
-        )
-        self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0
+        self.table = OpenTable(task.opened, **found)
+        self.plans, self.at = [self.table.plan or Plan.of(k=5)], 0
         self.releases, self.cells, self.tried, self._prices = [], {}, None, {}
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _apart_from_choice(plan: Plan) -> Plan:

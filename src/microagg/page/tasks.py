@@ -6,7 +6,7 @@ Both load this module; it imports nothing heavy, so that the server stays small.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,6 @@ class Task:
         return TITLES[self.kind]
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message of the worker."""
-
-    kind: str
-    """"progress", "done", "refused" (in the words of an error of microagg) or "failed" (in words without
-    values of records)."""
-    data: Mapping[str, Any] = field(default_factory=dict)
+Message = tuple[str, Mapping[str, Any]]
+"""A message of the worker, and its data: "progress", "done", "refused" (in the words of an error of microagg)
+or "failed" (in words without values of records)."""

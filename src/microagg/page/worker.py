@@ -17,20 +17,25 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+
 from microagg.base.progress import RisingShare
+from microagg.base.typing import Floats
 from microagg.comparing.comparison import Tried, prepare, try_prepared
 from microagg.comparing.offers import price_answers
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
 from microagg.comparing.trials import TriedSample
+from microagg.drafting.infer import guess
+from microagg.drafting.profile import Profile, profiles
 from microagg.engines.memory.table import Table
-from microagg.errors import MicroaggError, StopSearch, fault_words, system_words
+from microagg.errors import InputError, MicroaggError, StopSearch, fault_words, shown, system_words
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.job.job import Job, numbers_of
 from microagg.job.observer import Observer
 from microagg.job.run import run
-from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import STOP, Message, Opened, Task
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
@@ -39,6 +44,12 @@ _SECONDS_BETWEEN_TELLS = 0.2
 _SAMPLE = 2_500  # records of an estimate that somebody waits for
 _SECONDS_OF_PRICES = 60.0  # for those of all columns
 _LESS_URGENT = 5  # the page comes first where processors are few
+_BINS = 16
+_MIDDLE = (0.01, 0.99)  # what lies farther out is counted in the outermost bins
+_ROWS = 12
+_LONGEST = 80  # characters of a value in the preview
+_LABELS = 60  # of values that are listed
+_POINTS = 1500  # in a scatter, before and after each
 
 
 def serve_tasks(pipe: Connection) -> None:
@@ -69,45 +80,43 @@ def serve_tasks(pipe: Connection) -> None:
 
 def _done(task: Task, bench: _Bench) -> Message:
     """Do a task; every error ends in a sentence."""
-    bench.begin()
     try:
-        return Message("done", _WORK[task.kind](bench, task.opened, task.plan, **task.settings))
+        bench.begin(task)
+        return "done", _WORK[task.kind](bench, **task.settings)
     except StopSearch:
-        return Message("refused", {"words": "Stopped before there was anything to keep."})
+        return "refused", {"words": "Stopped before there was anything to keep."}
     except MicroaggError as error:
-        return Message("refused", {"words": str(error)})
+        return "refused", {"words": str(error)}
     except MemoryError:
-        return Message("refused", {"words": "The table does not fit into memory."})
+        return "refused", {"words": "The table does not fit into memory."}
     except OSError as error:
-        return Message("refused", {"words": system_words(error)})
+        return "refused", {"words": system_words(error)}
     except Exception as error:  # its own words may hold values of records
-        return Message("failed", {"words": fault_words(error)})
+        return "failed", {"words": fault_words(error)}
 
 
 class _Bench:
-    """What tasks work with: the file that was read last, and the way to tell the server how far they are."""
+    """What a task works with: its file and plan, and the way to tell the server how far it is."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self.asked = threading.Event()
-        self._opened: Opened | None = None
-        self._source: Source | None = None
+        self._last: tuple[Opened, Source] | None = None
         self.last_sample: tuple[str, TriedSample] | None = None
-        self.begin()
 
-    def begin(self) -> None:
+    def begin(self, task: Task) -> None:
+        self.opened, self.plan = task.opened, task.plan
+        self.csv = CsvFormat(task.opened.delimiter, task.opened.encoding, task.opened.decimal)
         self._told: tuple[float, Any] = (0.0, None)
         self._rising = RisingShare()
 
-    def source(self, opened: Opened, plan: Plan | None = None) -> Source:
-        """Read a file, unless it was the last one read; numbers are those of the plan."""
-        if self._source is None or self._opened != opened:
-            self._opened = self._source = self.last_sample = None  # one table at a time
-            source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
-            self._opened, self._source = opened, source
-        if plan is None:
-            return self._source
-        return replace(self._source, numbers=frozenset(numbers_of(plan)))
+    def source(self) -> Source:
+        """Read the file, unless it was the last one read; numbers are those of the plan."""
+        opened = self.opened
+        if self._last is None or self._last[0] != opened:
+            self._last = self.last_sample = None  # one table at a time
+            self._last = opened, read_file(opened.path, csv=self.csv, sheet=opened.sheet)
+        return replace(self._last[1], numbers=frozenset(numbers_of(self.plan)))
 
     def tell(self, **data: Any) -> None:
         """Send progress a few times a second at most, but every change of stage; it never runs backwards."""
@@ -115,7 +124,7 @@ class _Bench:
         now, mark = time.monotonic(), (data.get("stage"), len(data.get("cells", ())))
         if now - self._told[0] >= _SECONDS_BETWEEN_TELLS or mark != self._told[1]:
             self._told = now, mark
-            self._pipe.send(Message("progress", data))
+            self._pipe.send(("progress", data))
 
     def on_progress(self, done: int, total: int, **data: Any) -> None:
         """Tell how much is done; end the search if the user asked for it."""
@@ -124,14 +133,10 @@ class _Bench:
             raise StopSearch
 
 
-def _csv(opened: Opened) -> CsvFormat:
-    return CsvFormat(opened.delimiter, opened.encoding, opened.decimal)
-
-
-def _read(bench: _Bench, opened: Opened, _: Plan) -> dict[str, Any]:
+def _read(bench: _Bench) -> dict[str, Any]:
     """Read a file, describe its columns and draft a plan."""
     bench.tell(stage="reading")
-    source = bench.source(opened)
+    source = bench.source()
     table = Table.of(source)
     bench.tell(stage="looking at each column")
     columns = about_columns(table.frame, table.missing_words)
@@ -149,15 +154,13 @@ def _read(bench: _Bench, opened: Opened, _: Plan) -> dict[str, Any]:
     }
 
 
-def _price(
-    bench: _Bench, opened: Opened, plan: Plan, columns: tuple[str, ...] | None
-) -> dict[str, Any]:
+def _price(bench: _Bench, columns: tuple[str, ...] | None) -> dict[str, Any]:
     """Estimate on a sample what the plan gives, and what other decisions about columns (None: all) would."""
-    source, toml = bench.source(opened, plan), plan.to_toml()
+    source, toml = bench.source(), bench.plan.to_toml()
     estimated, tried = bench.last_sample or ("", None)
     priced = price_table(
         Table.of(source),
-        plan,
+        bench.plan,
         sample=_SAMPLE,
         budget=_SECONDS_OF_PRICES,
         progress=bench.on_progress,
@@ -183,25 +186,20 @@ def _price(
     }
 
 
-def _claim(bench: _Bench, opened: Opened, plan: Plan, answers: tuple[str, ...]) -> dict[str, Any]:
+def _claim(bench: _Bench, answers: tuple[str, ...]) -> dict[str, Any]:
     """Estimate what the claim wins and stakes that nobody outside knows some columns."""
-    records = Table.of(bench.source(opened, plan))
-    claims = price_answers(records, plan, answers, sample=_SAMPLE, progress=bench.on_progress)
+    records, on_progress = Table.of(bench.source()), bench.on_progress
+    claims = price_answers(records, bench.plan, answers, sample=_SAMPLE, progress=on_progress)
     return {"claims": [(columns, price.words, price.problem) for columns, price in claims]}
 
 
 def _search(
-    bench: _Bench,
-    opened: Opened,
-    plan: Plan,
-    max_loss: float | None,
-    max_linkage: float | None,
-    keep: tuple[str, ...],
+    bench: _Bench, max_loss: float | None, max_linkage: float | None, keep: tuple[str, ...]
 ) -> dict[str, Any]:
     """Search the plan that keeps most within a largest loss or linkage; it keeps some columns as they are."""
     best = search(
-        Table.of(bench.source(opened, plan)),
-        plan,
+        Table.of(bench.source()),
+        bench.plan,
         max_loss=max_loss,
         max_linkage=max_linkage,
         keep=keep,
@@ -214,8 +212,6 @@ def _search(
 
 def _compare(
     bench: _Bench,
-    opened: Opened,
-    plan: Plan,
     methods: Sequence[str],
     sizes: Sequence[int],
     max_loss: float | None,
@@ -226,8 +222,8 @@ def _compare(
 
     With ``attack`` each choice is attacked, with people put aside as controls.
     """
-    plan = plan.override(max_loss=max_loss, max_linkage=max_linkage)
-    records = Table.of(bench.source(opened, plan))
+    plan = bench.plan.override(max_loss=max_loss, max_linkage=max_linkage)
+    records = Table.of(bench.source())
 
     def on_progress(done: Tried, total: int) -> None:
         bench.on_progress(done, total, stage=done.words, cells=done.choices)
@@ -258,17 +254,16 @@ class _Teller(Observer):
         self.model = model
 
 
-def _protect(
-    bench: _Bench, opened: Opened, plan: Plan, folder: Path, target: str, **settings: Any
-) -> dict[str, Any]:
+def _protect(bench: _Bench, folder: Path, target: str, **settings: Any) -> dict[str, Any]:
     """Write a release called ``target`` into a folder of its own, with its reports; settings are a Job's."""
     # From within the folder the release has the name by which the user takes it away.
     os.chdir(folder)
+    opened = bench.opened
     job = Job(
         Path(opened.path.name) if opened.uploaded else opened.path,
         Path(target),
-        plan,
-        csv=_csv(opened),
+        bench.plan,
+        csv=bench.csv,
         sheet=opened.sheet,
         report=Path("report.html"),
         public_report=Path("public-report.html"),
@@ -279,13 +274,94 @@ def _protect(
     return {"model": teller.model, "left_out": teller.lost_facts, "plan": outcome.evidence.plan}
 
 
-def _scatter(
-    bench: _Bench, opened: Opened, plan: Plan, released: Path, number: int, x: str, y: str
-) -> dict[str, Any]:
+def _scatter(bench: _Bench, released: Path, number: int, x: str, y: str) -> dict[str, Any]:
     """Read some records of two columns, before and after; ``number`` is that of the release."""
-    before = bench.source(opened, plan)
-    after = read_file(released, numbers=numbers_of(plan), csv=_csv(opened))
+    before = bench.source()
+    after = read_file(released, numbers=numbers_of(bench.plan), csv=bench.csv)
     return two_columns(Frame(before.table), Frame(after.table), x, y)
+
+
+# A table as the page shows it before any work, as plain data.
+
+
+def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[dict[str, Any]]:
+    """Describe each column: counts, the heights of a small histogram, the draft's role and reason."""
+    guesses, columns = guess(table, missing_words=missing_words), []
+    for name, profile in profiles(table, missing_words=missing_words):
+        drafted = guesses[name]
+        columns.append(
+            {
+                "name": str(name),
+                "label": profile.facts.label or "",
+                "value_labels": [
+                    (f"{value:g}" if isinstance(value, float) else str(value), label)
+                    for value, label in profile.facts.value_labels[:_LABELS]
+                ],
+                "more_labels": max(len(profile.facts.value_labels) - _LABELS, 0),
+                "type": profile.type,
+                "missing": profile.missing,
+                "distinct": profile.distinct,
+                "bars": _bars(table, name, profile, missing_words),
+                **{key: getattr(drafted, key) for key in ("role", "looks_like", "kind", "reason")},
+            }
+        )
+    return columns
+
+
+def _bars(table: Frame, name: Any, profile: Profile, missing_words: Sequence[str]) -> list[int]:
+    """Count numbers in bins of equal width, and other values by frequency."""
+    numbers = profile.numbers
+    if numbers is not None and len(numbers.levels) > _BINS:
+        weights = np.cumsum(numbers.counts) / numbers.counts.sum()
+        low, high = numbers.levels[np.searchsorted(weights, _MIDDLE)].tolist()
+        if high > low:
+            clipped = np.clip(numbers.levels, low, high)
+            counts, _ = np.histogram(
+                clipped, _BINS, (low, high), weights=numbers.counts.astype(float)
+            )
+            return [int(count) for count in counts]
+    if numbers is not None:
+        return [int(count) for count in numbers.counts[:_BINS]]
+    if profile.type == "nested" or not profile.present:
+        return []
+    counted = pc.value_counts(table.arrow_column(name).drop_null())
+    is_missing = [value in missing_words for value in counted.field("values").to_pylist()]
+    counts = counted.field("counts").to_numpy()[~np.array(is_missing, bool)]
+    return [int(count) for count in np.sort(counts)[::-1][:_BINS]]
+
+
+def first_rows(source: Source) -> dict[str, Any]:
+    """Return the first records as they are written in the file."""
+    head = source.as_written.slice(0, _ROWS)
+    names = [str(name) for name in head.column_names]
+    columns = [[_cell(value) for value in column.to_pylist()] for column in head.columns]
+    return {"names": names, "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def two_columns(before: Frame, after: Frame, x: str, y: str) -> dict[str, Any]:
+    """Return evenly chosen records of two numeric columns, before and after."""
+    points = {}
+    for when, table in (("before", before), ("after", after)):
+        both = np.column_stack([_numbers(table, name) for name in (x, y)])
+        both = both[np.isfinite(both).all(axis=1)]
+        step = max(len(both) // _POINTS, 1)
+        points[when] = both[::step][:_POINTS].tolist()
+    return points
+
+
+def _numbers(table: Frame, name: str) -> Floats:
+    if name not in table.names:
+        raise InputError(f"The table has no column {shown(name)} any more. Choose another column.")
+    if table.is_numeric(name):
+        return table.doubles(name)
+    raise InputError(
+        f"A scatter shows two numeric columns; {shown(name)} has no numbers. Choose another column."
+    )
 
 
 _WORK: dict[str, Callable[..., dict[str, Any]]] = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan.checks import real
+from microagg.plan.checks import number
 
 # Statistics and the number that each takes: its default, None if it takes none.
 _STATISTICS = {
@@ -120,16 +120,16 @@ def read_formula(wanted: str | Sequence[Any]) -> Formula:
         if (len(parts) == 2 and name == "quantile") or (len(parts) == 3 and usual is None):
             takes = "a column and a number, as in quantile(income, 0.9)" if usual else "one column"
             raise InputError(f"{name} takes {takes}.")
-        number = usual
+        share = usual
         if len(parts) == 3:
             given: Any = parts[2]
             with suppress(ValueError):
                 given = float(given) if isinstance(given, str) else given
             rule = "a number between 0 and 1, such as 0.9"
-            number = real(f"The number of {name}", given, rule, lambda x: 0 < x < 1)
+            share = number(rule, lambda x: 0 < x < 1)(f"The number of {name}", given)
     if name == "median":
-        name, number = "quantile", 0.5
-    return Formula(name, parts[1], by=by, number=number)
+        name, share = "quantile", 0.5
+    return Formula(name, parts[1], by=by, number=share)
 
 
 def _split(text: str) -> list[Any]:

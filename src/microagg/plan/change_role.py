@@ -8,8 +8,7 @@ from typing import Any
 from microagg.base.formatting import names
 from microagg.errors import InputError, shown
 from microagg.plan.block import Block
-from microagg.plan.coarsen import Coarsen
-from microagg.plan.column import Column
+from microagg.plan.column import Coarsen, Column
 from microagg.plan.forms import read_value, split_coarsen
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import LISTS
@@ -28,7 +27,6 @@ ROLE_WORDS = {
 UNPRICED = ("unit", "weight", "renumber")
 """Roles of columns about which no other decision is priced."""
 _ROLES = {words: role for role, words in ROLE_WORDS.items()} | {"protect": "block-0"}
-_OF_THE_PLAN = ("release", "categories", "k")
 
 
 def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Plan:
@@ -47,7 +45,7 @@ def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Pl
     'bands of 5'
     """
     what, _, value = decision.partition(" ")
-    if name is None and what in _OF_THE_PLAN:
+    if name is None and what in ("release", "categories", "k"):
         return plan.override(**{what: read_value(value)})
     if what in _ROLES and not value:
         return with_role(plan, name, _ROLES[what], kind)

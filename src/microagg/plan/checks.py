@@ -1,4 +1,7 @@
-"""Checks of what stands in a plan: words, numbers, names, and keys that nobody knows."""
+"""Checks of what stands in a plan: words, numbers, names, and keys that nobody knows.
+
+A check gets ``what``, the setting as messages call it, and then what was given for it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,7 @@ Check = Callable[[str, Any], Any]
 
 
 def column_names(what: str, value: Any) -> Names:
-    """Make a tuple of names from one or several; refuse repetitions.
-
-    Parameters
-    ----------
-    what : the setting, as messages call it
-    value : one name or several
-    """
+    """Make a tuple of names from one or several; refuse repetitions."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = (value,)
     columns = tuple(value)
@@ -45,16 +42,9 @@ def column_names(what: str, value: Any) -> Names:
     return columns
 
 
-def column_name(what: str, value: Any) -> Hashable:
-    """Return the name of one column; refuse several, and none."""
-    if value is None or not isinstance(value, Hashable):
-        raise InputError(f"{what} is the name of one column; got {shown(value)}.")
-    return value
-
-
-def text_name(what: str, value: Any) -> str:
-    """Return the name of one column as a file holds it."""
-    if not isinstance(value, str):
+def column_name(what: str, value: Any, kind: Any = Hashable) -> Any:
+    """Return the name of one column, of this ``kind``; refuse several, and none."""
+    if value is None or not isinstance(value, kind):
         raise InputError(f"{what} is the name of one column; got {shown(value)}.")
     return value
 
@@ -92,14 +82,7 @@ def check_keys(what: str, value: Any, known: Collection[str]) -> None:
 
 
 def check_word(what: str, word: Any, known: tuple[str, ...]) -> None:
-    """Refuse anything but one of some words.
-
-    Parameters
-    ----------
-    what : the setting, as messages call it
-    word : what was given for it
-    known : the words that it may be
-    """
+    """Refuse anything but one of the words that are known."""
     if not isinstance(word, str) or word not in known:
         raise InputError(f"{what} is one of {listed(known)}; got {shown(word)}.")
 
@@ -111,20 +94,26 @@ def check_bool(what: str, value: Any) -> bool:
     return value
 
 
-def real(what: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
-    """Return a finite number that fits, as Python's own; refuse all else, also true and false.
+def number(
+    rule: str, fits: Callable[[float], bool] = lambda _: True
+) -> Callable[[str, Any], float]:
+    """Return the check of a setting that is a finite number, which it returns as Python's own.
+
+    All else is refused, also true and false.
 
     Parameters
     ----------
-    what : the setting, as messages call it
-    value : what was given for it
-    rule : what it must be, for the message
+    rule : what the setting must be, for the message
     fits : tells whether a number keeps the rule
     """
-    number = _plain_number(value)
-    if number is None or not fits(number):
-        raise InputError(f"{what} is {rule}; got {shown(value)}.")
-    return number
+
+    def check(what: str, value: Any) -> float:
+        number = _plain_number(value)
+        if number is None or not fits(number):
+            raise InputError(f"{what} is {rule}; got {shown(value)}.")
+        return number
+
+    return check
 
 
 def as_number(value: Any) -> float | None:
@@ -143,11 +132,6 @@ def _plain_number(value: Any) -> float | None:
     if number is None or not math.isfinite(number):
         return None
     return int(value) if isinstance(value, Integral) else number
-
-
-def number(rule: str, fits: Callable[[float], bool] = lambda _: True) -> Check:
-    """Return the check of a setting that is a finite number within some limits, which the rule states."""
-    return lambda what, value: real(what, value, rule, fits)
 
 
 def distinct_values(

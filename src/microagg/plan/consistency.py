@@ -170,10 +170,7 @@ def _breaking(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str
                 "Leave its coarsen or the relation out",
             )
         if name in gone:
-            yield (
-                f"column {shown(name)} is {gone[name]}",
-                "Leave the column or the relation out",
-            )
+            yield (f"column {shown(name)} is {gone[name]}", "Leave the column or the relation out")
     # Where nobody named the columns yet, those that the draft finds are checked when they are known.
     if plan.blocks[0].columns is None:
         return
@@ -192,14 +189,13 @@ def _breaking(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str
                 "Protect all its columns in one block, or none of them",
             )
     if block is not None:
-        yield from _broken_by_groups(plan, block, relation)
-        yield from _broken_by_columns(plan, relation)
+        yield from _broken_by_release(plan, block, relation)
 
 
-def _broken_by_groups(
+def _broken_by_release(
     plan: PlanSettings, block: Block, relation: Relation
 ) -> Iterator[tuple[str, str]]:
-    """Yield what a group does to all its columns and the relation does not outlive."""
+    """Yield what happens to protected columns and the relation does not outlive."""
     plain = relation.is_plain_order
     if block.per_column and len(relation.columns) > 1:
         yield "per_column forms other groups for each column", "Leave per_column out"
@@ -213,10 +209,6 @@ def _broken_by_groups(
             f"the policy {plan.missing.policy} gives records values that are missing, column by column",
             'Say missing = "pattern" or "drop"',
         )
-
-
-def _broken_by_columns(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str]]:
-    """Yield what happens to single columns and the relation does not outlive."""
     columns = {name: plan.column(name) for name in relation.columns}
     for name, column in columns.items():
         if column.kind is not None and column.kind not in QUANTITIES:
@@ -232,7 +224,7 @@ def _broken_by_columns(plan: PlanSettings, relation: Relation) -> Iterator[tuple
     rounded = {name: column.round for name, column in columns.items() if column.round != "no"}
     all_nearest = len(rounded) == len(columns) and set(rounded.values()) == {"nearest"}
     way_out = 'Say round = "no" for its columns'
-    if relation.is_plain_order:
+    if plain:
         way_out += ', or "nearest" for both'
         rounded = {} if all_nearest else rounded
     for name, way in rounded.items():

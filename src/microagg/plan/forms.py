@@ -15,7 +15,6 @@ from microagg.plan.checks import (
     column_name,
     column_names,
     name_in_file,
-    text_name,
     text_names,
 )
 
@@ -210,7 +209,7 @@ def _by_column(
 WORD, COUNT, NUMBER, SHARE = Form(), Form(int), Form(float), Form(float, "SHARE")
 SWITCH = Form(bool, "", check=check_bool)
 FILE = Form(Path)
-NAME = Form(check=column_name, from_file=text_name)
+NAME = Form(check=column_name, from_file=lambda what, value: column_name(what, value, str))
 NAMES = Form(
     list[str],
     "COLUMNS",
@@ -245,9 +244,7 @@ SEED = Form(read=_whole_number_or(FRESH), to_file=lambda seed: FRESH if seed is 
 DIGITS = Form(read=_whole_number_or("exact"))
 CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, may_repeat=True)
 KIND = _by_column(
-    "COLUMN=KIND",
-    "sector=nominal",
-    lambda text: _split_values(text) if "," in text else text,
+    "COLUMN=KIND", "sector=nominal", lambda text: _split_values(text) if "," in text else text
 )
 NUMBER_BY_COLUMN = _by_column("COLUMN=VALUE", "income=2", read_value)
 WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str)

@@ -284,7 +284,25 @@ class Plan(PlanSettings):
         if self.weight is not None and self.weight.release != "keep":
             named.add(self.weight.column)
         known = {name: note for name, note in self.notes.items() if name not in named}
-        return _write_toml(self.as_dict(), self.notes, known)
+        data, lines = self.as_dict(), [_HEADER]
+        for key, value in data.items():
+            if key not in ("block", "columns", "accept", "relation"):
+                lines.append(_entry(key, value, {} if key == "analyses" else self.notes))
+        for column_name, column in data.get("columns", {}).items():
+            lines += ["", f"[columns.{_key(column_name)}]", *_entries(column)]
+        if "accept" in data:
+            lines += ["", "[accept]", *_entries(data["accept"])]
+        for block in data["block"]:
+            settings = {key: value for key, value in block.items() if key != "require"}
+            lines += ["", "[[block]]", *_entries(settings, self.notes)]
+            if "require" in block:
+                lines += ["[block.require]", *_entries(block["require"])]
+        for relation in data.get("relation", ()):
+            lines += ["", "[[relation]]", *_entries(relation)]
+        if known:
+            lines += ["", "# Left as they are, and taken as known to an attacker:"]
+            lines += [f"#   {_comment(name)}: {_comment(note)}" for name, note in known.items()]
+        return "\n".join(lines) + "\n"
 
     @classmethod
     def from_toml_text(cls, text: str) -> Plan:
@@ -321,30 +339,6 @@ def _k(block: Block) -> int:
 
 
 # The plan as text: a TOML file with comments.
-
-
-def _write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping[Any, str]) -> str:
-    """Write a plan as a TOML file; notes and what is known become comments."""
-    tables = ("block", "columns", "accept", "relation")
-    lines = [_HEADER]
-    for key, value in data.items():
-        if key not in tables:
-            lines.append(_entry(key, value, {} if key == "analyses" else notes))
-    for name, column in data.get("columns", {}).items():
-        lines += ["", f"[columns.{_key(name)}]", *_entries(column)]
-    if "accept" in data:
-        lines += ["", "[accept]", *_entries(data["accept"])]
-    for block in data["block"]:
-        settings = {key: value for key, value in block.items() if key != "require"}
-        lines += ["", "[[block]]", *_entries(settings, notes)]
-        if "require" in block:
-            lines += ["[block.require]", *_entries(block["require"])]
-    for relation in data.get("relation", ()):
-        lines += ["", "[[relation]]", *_entries(relation)]
-    if known:
-        lines += ["", "# Left as they are, and taken as known to an attacker:"]
-        lines += [f"#   {_comment(name)}: {_comment(note)}" for name, note in known.items()]
-    return "\n".join(lines) + "\n"
 
 
 def _entries(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from microagg.base.formatting import UnitWords, unit_words
@@ -11,19 +11,8 @@ from microagg.errors import InputError, shown
 from microagg.plan.analysis_formulas import formulas_of, read_formula
 from microagg.plan.block import Block
 from microagg.plan.checks import Name, Names, check_keys, check_table
-from microagg.plan.coarsen import Coarsen
-from microagg.plan.column import CATEGORIES, Column, columns_with
-from microagg.plan.forms import (
-    CLAIMS,
-    DIGITS,
-    FRESH,
-    NAMES,
-    SEED,
-    SWITCH,
-    TEXTS,
-    Form,
-    split_lines,
-)
+from microagg.plan.column import CATEGORIES, QUANTITIES, Coarsen, Column, columns_with
+from microagg.plan.forms import CLAIMS, DIGITS, FRESH, NAMES, SEED, SWITCH, TEXTS, Form, split_lines
 from microagg.plan.relations import Relation
 from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings import check_random_state
@@ -324,8 +313,11 @@ class PlanSettings(Section):
         return {name for relation in self.relations for name in relation.columns}
 
     def column(self, name: Any) -> Column:
-        """Return the settings of a column, with the rounding of the plan filled in."""
-        return self.columns.get(name, Column()).completed(self.round)
+        """Return the settings of a column, with the rounding of the plan if it fits and none is said."""
+        column = self.columns.get(name, Column())
+        if column.round is not None:
+            return column
+        return replace(column, round=self.round if column.kind in (None, *QUANTITIES) else "no")
 
     @property
     def coarsened(self) -> dict[Any, Coarsen]:

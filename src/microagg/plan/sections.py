@@ -7,14 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from microagg.errors import InputError, shown
-from microagg.plan.checks import (
-    Name,
-    Names,
-    check_table,
-    column_names,
-    distinct_values,
-    number,
-)
+from microagg.plan.checks import Name, Names, check_table, column_names, distinct_values, number
 from microagg.plan.forms import CODES, SHARE, Form
 from microagg.plan.settings_table import Section, setting
 

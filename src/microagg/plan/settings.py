@@ -15,7 +15,7 @@ import numpy as np
 from microagg.base.formatting import plural
 from microagg.errors import InputError, listed, shown
 from microagg.plan.checks import as_number, check_word
-from microagg.plan.method import Method
+from microagg.plan.registry import Method
 
 EFFORTS = ("fast", "balanced", "best")
 # Groups of more than this are searched as large ones: with tables of all their distances, k² for each
@@ -40,14 +40,7 @@ AGGREGATE_OF_COST = {
 
 
 def check_count(name: str, count: Any, least: int = 1) -> int:
-    """Return a setting that counts something as an int; refuse what is not a whole number.
-
-    Parameters
-    ----------
-    name : the setting, as messages call it
-    count : what was given for it
-    least : the smallest number that it may be
-    """
+    """Return what was given for a setting that counts something as an int of at least ``least``."""
     number = _whole(count)
     if number is None or number < least:
         got = shown(count if number is None else number)

@@ -97,38 +97,35 @@ def rows_of(section: Any) -> tuple[Setting, ...]:
 
 @cache  # which asks for an argument that mypy takes for hashable
 def _rows(section: Any) -> tuple[Setting, ...]:
-    return tuple(_completed(section, f) for f in fields(section) if "setting" in f.metadata)
-
-
-def _completed(section: Any, f: Any) -> Setting:
-    """Return the row of a field with all that follows from its name, its type and its section."""
-    row: Setting = f.metadata["setting"]
-    default = f.default if f.default_factory is MISSING else f.default_factory()
-    flag, check, form = section.flags + f.name.replace("_", "-"), row.check, row.form
-    keyword = row.keyword or f.name
-    if section.flags and not section.title:  # what has a title is a keyword as a whole
-        keyword = row.keyword or flag.removeprefix("--").replace("-", "_")
-    message_name = f"{f.name}, of {section.title}," if section.title else keyword
-    if f.name == section.shorthand:
-        flag, message_name = section.flags.rstrip("-"), section.__name__.lower()
-    kind = str(getattr(f.type, "__name__", f.type))  # a text, unless the annotation was evaluated
-    if not section.flags or row.section is not None or kind.startswith("Mapping"):
-        flag = ""
-    if row.section is not None and (default is None or isinstance(default, row.section)):
-        check = row.section.checked
-    if form is WORD:
-        form = FORM_OF_TYPE.get(kind.removesuffix(" | None"), WORD)
-    return replace(
-        row,
-        name=f.name,
-        default=default,
-        message_name=message_name,
-        keyword=keyword,
-        key=row.key or f.name,
-        flag=row.flag or flag,
-        check=check,
-        form=form,
-    )
+    rows = []
+    for f in fields(section):
+        if "setting" not in f.metadata:
+            continue
+        # What follows from the name of the field, from its type (a text, unless the annotation was evaluated)
+        # and from the section is filled in.
+        row: Setting = f.metadata["setting"]
+        default = f.default if f.default_factory is MISSING else f.default_factory()
+        flag, check, form = section.flags + f.name.replace("_", "-"), row.check, row.form
+        keyword = row.keyword or f.name
+        if section.flags and not section.title:  # what has a title is a keyword as a whole
+            keyword = row.keyword or flag.removeprefix("--").replace("-", "_")
+        message_name = f"{f.name}, of {section.title}," if section.title else keyword
+        if f.name == section.shorthand:
+            flag, message_name = section.flags.rstrip("-"), section.__name__.lower()
+        kind = str(getattr(f.type, "__name__", f.type))
+        if not section.flags or row.section is not None or kind.startswith("Mapping"):
+            flag = ""
+        if row.section is not None and (default is None or isinstance(default, row.section)):
+            check = row.section.checked
+        if form is WORD:
+            form = FORM_OF_TYPE.get(kind.removesuffix(" | None"), WORD)
+        whole = replace(
+            row, name=f.name, default=default, message_name=message_name, keyword=keyword
+        )
+        rows.append(
+            replace(whole, key=row.key or f.name, flag=row.flag or flag, check=check, form=form)
+        )
+    return tuple(rows)
 
 
 class Section:

@@ -7,7 +7,7 @@ import pytest
 from microagg import InputError
 from microagg.formats.files import Source
 from microagg.formats.layouts import FileFormat
-from microagg.page.table_view import about_columns, first_rows, two_columns
+from microagg.page.worker import about_columns, first_rows, two_columns
 from microagg.tables.frame import Frame
 
 
