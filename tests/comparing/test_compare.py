@@ -306,7 +306,7 @@ def test_no_time_is_left_for_the_search(frame, monkeypatch, clock):
     assert all(not cell.tried for cell in searched)
 
 
-def test_kinds_of_release_are_compared_by_tables():
+def test_kinds_of_release_are_compared_by_tables(tmp_path):
     rng = np.random.default_rng(5)
     age = rng.normal(40, 12, 400)
     frame = pd.DataFrame({"age": age, "pay": age * 50 + rng.normal(0, 400, 400)})
@@ -319,5 +319,10 @@ def test_kinds_of_release_are_compared_by_tables():
         assert swap.tables < mean.tables
         assert swap.tables_multiple < mean.tables_multiple
     assert {row["release"] for row in found.rows} == {"mean", "swap"}
+    assert "swapped with k =" in found.suggest(max_linkage=1.0).words
+    found.report(tmp_path / "map.html", max_linkage=1.0)
+    page = (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert page.count('class="ring"') == 1
+    assert page.count('<td data-label="release">swap</td>') == 2
     with pytest.raises(InputError, match="release"):
         microagg.compare(frame, k=5, release=["median"], columns=["age", "pay"])

@@ -175,7 +175,7 @@ def cells(n_methods, seed=0, name="method"):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_labels_stand_clear_of_the_points(n_methods, seed):
     shown = cells(n_methods, seed)
-    chosen = next((c["method"], c["k"]) for c in shown if c["on_frontier"])
+    chosen = next((c["method"], c["k"], c["release"]) for c in shown if c["on_frontier"])
     svg, _, legend = risk_utility_map(shown, 0.001, chosen).partition("<p ")
     points = [
         tuple(map(float, e.get("transform")[10:].split(")")[0].split()))

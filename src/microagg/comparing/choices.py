@@ -62,6 +62,11 @@ class Choice:
     """Share of values guessed beyond those of people who are not in the file; None: not attacked."""
 
     @property
+    def label(self) -> str:
+        """The method, and whether values are swapped."""
+        return f"{self.method}{', swapped' * (self.release == 'swap')}"
+
+    @property
     def loss(self) -> float:
         """The information loss; the largest number if there is no result."""
         return sys.float_info.max if self.information_loss is None else self.information_loss
@@ -276,7 +281,7 @@ def suggestion(choices: Sequence[Choice], accept: Accept) -> Suggestion:
     lost = "" if accept.loss is None else f" (at most {accept.loss:g} % asked for)"
     linked = "" if accept.linkage is None else f" (at most {100 * accept.linkage:g} % asked for)"
     words = (
-        f"{best.method} with k = {best.k} meets the {'targets' if asked[1:] else 'target'}: it loses "
+        f"{best.label} with k = {best.k} meets the {'targets' if asked[1:] else 'target'}: it loses "
         f"{best.loss:.2f} %{lost} and {_linked_words(best)} of the records are linked{linked}. {len(good)} "
         f"of {plural(len(done), 'choice')} {'does' if len(good) == 1 else 'do'}; this one {least}."
     )
@@ -288,7 +293,7 @@ def suggestion(choices: Sequence[Choice], accept: Accept) -> Suggestion:
 
 def _in_words(choice: Choice) -> str:
     linked = _linked_words(choice)
-    return f"{choice.method} with k = {choice.k} ({choice.loss:.2f} % lost, {linked} linked)"
+    return f"{choice.label} with k = {choice.k} ({choice.loss:.2f} % lost, {linked} linked)"
 
 
 def _linked_words(choice: Choice) -> str:

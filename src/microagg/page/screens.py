@@ -262,6 +262,7 @@ def try_screen(session: Session, _: OpenTable) -> dict[str, Any]:
         "sizes": asked.get("sizes") or sorted({*_SIZES, k}),
         "plan_k": k,
         "plan_method": block.method,
+        "plan_release": block.release,
         "about_methods": about_methods(session.plan),
     }
 

@@ -300,7 +300,7 @@ _GAP = 3
 def risk_utility_map(
     choices: Sequence[ChoiceFigures],
     guess: float,
-    chosen: tuple[str, int] | None = None,
+    chosen: tuple[str, int, str] | None = None,
     choose: Mapping[str, str] | None = None,
 ) -> Markup:
     """Draw choices of method and k, with a legend: loss to the right, linkage upwards, the best in a corner.
@@ -308,8 +308,8 @@ def risk_utility_map(
     If all choices were attacked, what is guessed beyond controls goes upwards in the place of linkage. If
     kinds of release were compared, how far tables moved goes to the right in the place of loss. Choices
     without a result are left out. ``guess`` is the chance of a blind guess, a dotted line; ``chosen``
-    the method and k of the choice in a ring; ``choose`` has the attributes by which a point can be chosen,
-    with ``{method}`` and ``{k}`` for its own.
+    the method, k and kind of release of the choice in a ring; ``choose`` has the attributes by which a
+    point can be chosen, with ``{method}`` and ``{k}`` for its own.
     """
     done = [choice for choice in choices if choice["problem"] is None]
     attacked, moved = (
@@ -337,12 +337,10 @@ def risk_utility_map(
     at = [(plot.x(across), plot.y(up)) for across, up in zip(costs, risks, strict=True)]
     front = sorted(point for point, choice in zip(at, done, strict=True) if choice["on_frontier"])
     plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
-    names = [
-        f"{choice['method']}{', swapped' * (choice.get('release') == 'swap')}" for choice in done
-    ]
+    names = [f"{choice['method']}{', swapped' * (choice['release'] == 'swap')}" for choice in done]
     series = list(dict.fromkeys(names))
     radii = [5.0 if choice["on_frontier"] else 3.5 for choice in done]
-    ringed = [(choice["method"], choice["k"]) == chosen for choice in done]
+    ringed = [(choice["method"], choice["k"], choice["release"]) == chosen for choice in done]
     outer = [_RING if ring else radius for ring, radius in zip(ringed, radii, strict=True)]
     texts = [
         f"k={choice['k']}" if choice["on_frontier"] or len(series) == 1 else "" for choice in done
