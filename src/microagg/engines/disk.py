@@ -11,8 +11,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,22 +56,8 @@ OnProgress = Callable[[str, int, int], None]
 """Gets a stage, records done and all of them."""
 
 
-class DiskRun(NamedTuple):
-    """A table whose records have been grouped; what they release is on a shelf."""
-
-    encoding: Encoding
-    summary: TableSummary
-    sums: Sums
-    sampled: Labels  # (s, 2) rows of whole groups, some of all, and the group of each, by row
-    released: Shelf  # the row of each record and what it releases, by the batch of the input
-
-
 def group_from_disk(
-    source: BatchSource,
-    plan: Plan,
-    folder: Path,
-    on_progress: OnProgress = lambda stage, done, total: None,
-    memory: int = 1 << 30,
+    source: BatchSource, plan: Plan, folder: Path, on_progress: OnProgress, memory: int
 ) -> DiskRun:
     """Group the records of a table that is read in parts.
 
@@ -94,46 +82,56 @@ def group_from_disk(
         )
     each = COPIES * 8 * records * (encoding.width + 4)
     workers = int(np.clip(memory // each, 1, thread_count()))
-    grouping = _Grouping(source, encoding, folder, on_progress, workers)
+    run = DiskRun(
+        source, folder, on_progress, encoding, summary, workers, Shelf(folder / "released")
+    )
     if encoding.is_one_column:
-        grouping.cut_column(split_column(encoding, sample, records))
+        run.cut_column(split_column(encoding, sample, records))
     else:
-        grouping.work_in_turns(plan_chunks(encoding, sample, records))
-    reports = [report for _, report in sorted(grouping.reports.items())]
-    sums = added_up(encoding, [sums for sums, _ in reports])
-    sampled = np.concatenate([rows for _, rows in reports])
-    by_row = sampled[np.argsort(sampled[:, 0])]
-    return DiskRun(encoding, summary, sums, by_row, grouping.released)
+        run.work_in_turns(plan_chunks(encoding, sample, records))
+    return run
 
 
-class _Grouping:
-    """The records of a file on their way to groups; ``workers`` chunks are worked on at a time."""
+@dataclass(eq=False)
+class DiskRun:
+    """A table whose records are grouped; what they release is on a shelf.
 
-    def __init__(
-        self,
-        source: BatchSource,
-        encoding: Encoding,
-        folder: Path,
-        on_progress: OnProgress,
-        workers: int,
-    ) -> None:
-        self._source, self._encoding, self._folder = source, encoding, folder
-        self._on_progress, self._workers = on_progress, workers
-        self.released = Shelf(folder / "released")
-        self.reports: dict[int, tuple[Sums, Labels]] = {}
-        """The sums of each chunk, and its records in the sample of whole groups: rows and groups."""
+    ``workers`` chunks are worked on at a time.
+    """
+
+    source: BatchSource
+    folder: Path
+    on_progress: OnProgress
+    encoding: Encoding
+    summary: TableSummary
+    workers: int
+    released: Shelf
+    """The row of each record and what it releases, by the batch of the input."""
+    reports: dict[int, tuple[Sums, Labels]] = field(default_factory=dict)
+    """The sums of each chunk, and its records in the sample of whole groups: rows and groups."""
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums of all chunks."""
+        return added_up(self.encoding, [sums for _, (sums, _) in sorted(self.reports.items())])
+
+    @cached_property
+    def sampled(self) -> Labels:
+        """(s, 2) rows of whole groups, some of all, and the group of each, by row."""
+        sampled = np.concatenate([rows for _, rows in self.reports.values()])
+        return np.asarray(sampled[np.argsort(sampled[:, 0])])
 
     def work_in_turns(self, plan: ChunkPlan) -> None:
         """Work on all chunks, turn after turn."""
         shelf = self._shelved(plan)
         plan = sound_chunks(
-            self._encoding,
+            self.encoding,
             plan,
             shelf.counts(plan.n_places()),
-            lambda places: broken_requirement(self._encoding, shelf.take(places)),
+            lambda places: broken_requirement(self.encoding, shelf.take(places)),
         )
         for turn in range(plan.rounds + 1):
-            following = Shelf(self._folder / f"turn-{turn + 1}")
+            following = Shelf(self.folder / f"turn-{turn + 1}")
             self._work(plan, turn, shelf, following)
             shelf.remove()
             shelf = following
@@ -145,22 +143,22 @@ class _Grouping:
             packed, groups = shelf.take(places), None
             if turn:
                 groups, packed = packed[:, -1].astype(np.int64), packed[:, :-1]
-            moved = work_on_chunk(self._encoding, plan, number, packed, groups, turn)
+            moved = work_on_chunk(self.encoding, plan, number, packed, groups, turn)
             if moved.chunks is None:
                 self._release(number, moved.packed, moved.groups)
             else:
                 rows = np.column_stack([moved.packed, moved.groups.astype(np.uint64)])
                 following.put(number, rows, moved.chunks)
 
-        counts, records = shelf.counts(plan.n_places(turn)), self._encoding.records
+        counts, records = shelf.counts(plan.n_places(turn)), self.encoding.records
         tasks = [(int(counts[places].sum()), (n, places)) for n, places in plan.sources(turn)]
         tasks = [task for task in tasks if task[0]]
         self._in_threads(work, tasks, turn * records, (plan.rounds + 1) * records)
 
     def cut_column(self, splits: Splits) -> None:
         """Cut one column optimally, stretch by stretch."""
-        encoding, shelf = self._encoding, self._shelved(splits)
-        in_order = Shelf(self._folder / "in order")
+        encoding, shelf = self.encoding, self._shelved(splits)
+        in_order = Shelf(self.folder / "in order")
         stretches = [(1, (place,)) for place in range(splits.first[-1])]
         cells = np.repeat(np.arange(len(splits.values)), np.diff(splits.first))
 
@@ -188,27 +186,27 @@ class _Grouping:
         self._in_threads(sort, stretches, 0, 2 * len(stretches))
         shelf.remove()
         counts = in_order.counts(splits.first[-1])
-        ends = ends_by_stretch(encoding, splits, counts, in_order.take, self._workers, self._folder)
+        ends = ends_by_stretch(encoding, splits, counts, in_order.take, self.workers, self.folder)
         self._in_threads(release, stretches, len(stretches), 2 * len(stretches))
 
     def _shelved(self, plan: ChunkPlan | Splits) -> Shelf:
         """Put all records on a shelf, by chunk."""
-        encoding, total = self._encoding, self._source.rows
-        shelf = Shelf(self._folder / "turn-0")
-        for number, batch in enumerate(read_ahead(self._source)):
+        encoding, total = self.encoding, self.source.rows
+        shelf = Shelf(self.folder / "turn-0")
+        for number, batch in enumerate(read_ahead(self.source)):
             packed = _of_batch(batch, encoding.packed, encoding.is_csv)
             rows = batch.first + np.arange(batch.table.num_rows)
             kept = encoding.kept(batch.table)
             rows = rows if kept is None else rows[kept]
             packed = np.column_stack([packed, rows.astype(np.uint64)])
             shelf.put(number, packed, plan.places_of(encoding, packed))
-            self._on_progress("encoding", batch.first + batch.table.num_rows, total)
+            self.on_progress("encoding", batch.first + batch.table.num_rows, total)
         return shelf
 
     def _release(self, number: int, packed: PackedRows, groups: Labels) -> None:
         """Keep what the groups of a chunk release, for the output, and their sums."""
         secret = secrets.token_bytes(SECRET_BYTES)
-        chunk = finish_chunk(self._encoding, packed, groups, number, secret)
+        chunk = finish_chunk(self.encoding, packed, groups, number, secret)
         row, chosen = chunk.records.extra[:, :1], chunk.sampled
         sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
         self.reports[number] = chunk.sums, sample
@@ -228,13 +226,13 @@ class _Grouping:
             with at_work():
                 work(*arguments)
 
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="microagg-chunk") as pool:
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="microagg-chunk") as pool:
             waiting = {pool.submit(counted, *arguments): size for size, arguments in tasks}
             try:
                 for future in as_completed(waiting):
                     future.result()
                     done += waiting[future]
-                    self._on_progress("grouping", done, total)
+                    self.on_progress("grouping", done, total)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise

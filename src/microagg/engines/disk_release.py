@@ -17,19 +17,17 @@ from microagg.engines import disk
 from microagg.engines.aggregates import (
     GROUP,
     ReleasedValues,
+    counted_in_parts,
     dealt_columns,
     listing_released_levels,
     put_back,
-    required,
 )
 from microagg.engines.disk import OnProgress, group_from_disk
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
 from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
 from microagg.engines.scratch import Shelf, check_room, in_random_order
-from microagg.engines.write_and_count import counted_file
 from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Counts, Measured
-from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, open_batches, write_batches
 from microagg.formats.csv import cell_texts, formula_cells, with_escaped_formulas
 from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
@@ -226,8 +224,7 @@ class DiskRelease:
                 f"{shown(str(target), 300)} was read back and its groups do not have the values that were "
                 "dealt. The file was removed."
             )
-        met = required(encoding, self.run.sums)
-        return counted_file(target, verified, sha256(part), met, self.encoding.records)
+        return counted_in_parts(encoding, self.run.sums, part, target, verified)
 
     def _checked_tables(
         self, schema: pa.Schema, to_csv: bool, escape: bool, on_progress: OnProgress

@@ -222,10 +222,8 @@ class Encoding:
         text = frame if written is None else Frame(written)
         variables = self.read(frame)
         parts = [np.column_stack([variable.values for variable in variables]).view(np.uint64)]
-        parts += [
-            recoder.originals(unrecoded).view(np.uint64)[:, None]
-            for recoder in self.recoded_columns
-        ]
+        originals = (recoder.originals(unrecoded) for recoder in self.recoded_columns)
+        parts += [column.view(np.uint64)[:, None] for column in originals]
         if self.plan.weight is not None:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
         if self.unit is not None:
@@ -239,17 +237,13 @@ class Encoding:
                 numbers[row] = self.moved.get(tuple(keys[row].tolist()), numbers[row])
             parts.append(numbers[:, None])
         for kind, name in self.asked_columns:
-            if RULES[kind].sees == "amounts":
-                amounts = amounts_of(frame, name)
-                asked = getattr(self.block.require, kind)[name]
-                RULES[kind].make(
-                    amounts, asked, RuleContext(names([name]), None)
-                )  # refuses wrong ones
-                parts.append(amounts.view(np.uint64)[:, None])
-            else:
+            if RULES[kind].sees != "amounts":
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
-        parts.append(keys)
-        return np.hstack(parts)
+                continue
+            amounts, asked = amounts_of(frame, name), getattr(self.block.require, kind)[name]
+            RULES[kind].make(amounts, asked, RuleContext(names([name]), None))  # refuses wrong ones
+            parts.append(amounts.view(np.uint64)[:, None])
+        return np.hstack([*parts, keys])
 
     def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Find the rows of a batch that are released; None: all, which needs no look at them."""
@@ -259,22 +253,18 @@ class Encoding:
         """Read the protected columns of a batch that is recoded already."""
         settings = {coder.variable.name: coder.variable.setting for coder in self.coders}
         # One plan for all columns: checking a plan takes time linear in the columns it names.
-        plan = replace(self.plan, columns={**self.plan.columns, **settings})
-        return [self._coded(frame, coder, plan) for coder in self.coders]
-
-    def _coded(self, frame: Frame, coder: Coder, plan: Plan) -> Variable:
-        """Read a column of a batch, with the level numbers of the whole table."""
-        variable = batch_column(frame, plan, coder.variable.name, self.is_csv)
-        if variable.kind not in CATEGORIES:
-            return variable
-        number = {level: at for at, level in enumerate(coder.variable.levels)}
-        # Levels that only records have which are left out are none of the table.
-        new_numbers = [*(number.get(level, -1) for level in variable.levels), -1]
-        numbers = np.array(new_numbers, dtype=np.float64)[variable.level_numbers]
-        values = np.where(numbers < 0, np.nan, numbers)
-        return replace(
-            variable, values=values, levels=coder.variable.levels, rows=coder.variable.rows
-        )
+        plan, variables = replace(self.plan, columns={**self.plan.columns, **settings}), []
+        for whole in (coder.variable for coder in self.coders):
+            variable = batch_column(frame, plan, whole.name, self.is_csv)
+            if variable.kind in CATEGORIES:  # get the level numbers of the whole table
+                number = {level: at for at, level in enumerate(whole.levels)}
+                # Levels that only records have which are left out are none of the table.
+                new_numbers = [*(number.get(level, -1) for level in variable.levels), -1]
+                numbers = np.array(new_numbers, dtype=np.float64)[variable.level_numbers]
+                values = np.where(numbers < 0, np.nan, numbers)
+                variable = replace(variable, values=values, levels=whole.levels, rows=whole.rows)
+            variables.append(variable)
+        return variables
 
     def records_of(self, packed: PackedRows) -> Records:
         """Read packed records."""
@@ -309,14 +299,9 @@ class Encoding:
 
     def coordinates(self, records: Records) -> Floats:
         """Return the coordinates of records, C-contiguous."""
-        states = None
+        states: Any = [None] * len(self.coders)
         if any(coder.axes.states is not None for coder in self.coders):
-            states = self.states(records)
-        blocks = [
-            part
-            for j, coder in enumerate(self.coders)
-            for part in coder.axes.place(
-                records.values[:, j], None if states is None else states[:, j]
-            )
-        ]
+            states = self.states(records).T
+        columns = zip(self.coders, records.values.T, states, strict=True)
+        blocks = [block for coder, *column in columns for block in coder.axes.place(*column)]
         return np.ascontiguousarray(np.hstack(blocks))

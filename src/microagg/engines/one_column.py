@@ -89,20 +89,6 @@ def in_value_order(records: Records, packed: PackedRows) -> PackedRows:
     return packed[order]
 
 
-def _values_to_cut(encoding: Encoding, packed: PackedRows, begin: int) -> Floats:
-    """Return the values by which records in their order are cut; ``begin`` is the column of the first.
-
-    Where records release no value, any of them may go together: their columns are cut.
-    """
-    if not len(packed):
-        return np.zeros(0)
-    records = encoding.records_of(packed)
-    cell = encoding.cell_of(records)[0]
-    if encoding.patterns[encoding.cell_numbers == cell, 0].all():  # missing, and so released
-        return np.arange(begin, begin + len(records), dtype=np.float64)
-    return np.ascontiguousarray(records.values[:, 0])
-
-
 def ends_by_stretch(
     encoding: Encoding,
     splits: Splits,
@@ -122,7 +108,13 @@ def ends_by_stretch(
         begins = np.cumsum(sizes) - sizes
 
         def values_of(at: int, low: int = low, begins: Labels = begins) -> Floats:
-            return _values_to_cut(encoding, read([low + at]), int(begins[at]))
+            """Return the values by which the records of a stretch are cut."""
+            records = encoding.records_of(read([low + at]))
+            cell = encoding.cell_of(records)[:1]
+            # Where records release no value, any of them may go together: their numbers are cut.
+            if len(cell) and encoding.patterns[encoding.cell_numbers == cell, 0].all():
+                return begins[at] + np.arange(len(records), dtype=np.float64)
+            return np.ascontiguousarray(records.values[:, 0])
 
         if sizes.any():
             cut = cut_stretches(sizes.tolist(), values_of, encoding.k, most=most, folder=folder)

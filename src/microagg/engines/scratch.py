@@ -121,9 +121,20 @@ def in_random_order(
     waiting = buckets = 0
 
     def put_away() -> None:
-        files.append(folder / str(len(files)))
-        _write_by_bucket(pa.concat_tables(held), files[-1], buckets, places, n_places)
+        """Write what is held to a file of Arrow, one batch for each place and bucket, drawn for each row."""
+        table = pa.concat_tables(held)
         held.clear()
+        drawn = np.frombuffer(os.urandom(8 * table.num_rows), np.uint64) % np.uint64(buckets)
+        if places is not None:
+            drawn = drawn + np.uint64(buckets) * places(table).astype(np.uint64)
+        order = np.argsort(drawn, kind="stable")
+        ends = np.searchsorted(drawn[order], np.arange(n_places * buckets + 1))
+        table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
+        files.append(folder / str(len(files)))
+        with files[-1].open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            for start, end in pairwise(ends.tolist()):
+                arrays = [column.chunk(0).slice(start, end - start) for column in table.columns]
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=table.schema))
 
     for table in tables:
         held.append(table)
@@ -150,26 +161,6 @@ def in_random_order(
         if whole.num_rows:
             yield whole.unify_dictionaries().take(pa.array(order))
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_by_bucket(
-    table: pa.Table,
-    path: Path,
-    buckets: int,
-    places: Callable[[pa.Table], Labels] | None,
-    n_places: int,
-) -> None:
-    """Write rows to a file of Arrow, one batch for each place and bucket, which is drawn for each row."""
-    drawn = np.frombuffer(os.urandom(8 * table.num_rows), np.uint64) % np.uint64(buckets)
-    if places is not None:
-        drawn = drawn + np.uint64(buckets) * places(table).astype(np.uint64)
-    order = np.argsort(drawn, kind="stable")
-    ends = np.searchsorted(drawn[order], np.arange(n_places * buckets + 1))
-    table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
-    with path.open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        for start, end in pairwise(ends.tolist()):
-            arrays = [column.chunk(0).slice(start, end - start) for column in table.columns]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=table.schema))
 
 
 def check_room(folder: Path, needed: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -16,7 +16,7 @@ from microagg.evidence.measured import CountedFile, Required
 from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
 from microagg.formats.csv import no_formulas, with_escaped_formulas
-from microagg.formats.files import Source, cannot_hold, difference, kind_of, read_file, write_file
+from microagg.formats.files import cannot_hold, difference, kind_of, read_file, write_file
 from microagg.formats.layouts import FileFormat, FolderLayout
 from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
@@ -126,11 +126,21 @@ class ReleasedTable:
         back = read_file(part, csv=form.csv, sheet=form.excel.sheet, hashed=True)
         units = self._units_not_told(written)
         verified = verify_all(back, self.plan.promises(written), units=units)
-        broken = broken_relation(self.plan, Frame(back.table))
-        fault = f"does not keep the relation {broken}" if broken is not None else None
-        if fault := fault or self._dealing_fault(back, written):
-            raise _refused(target, fault)
-        required = self._required(back, written)
+        broken, file = broken_relation(self.plan, Frame(back.table)), Frame(back.as_written)
+        if broken is not None:
+            raise _refused(target, f"does not keep the relation {broken}")
+
+        def codes(name: Any) -> Labels:
+            """Return codes of the values in the file, in the order of the records."""
+            rows = codes_as_written(file, written[name], back.is_text)
+            in_order = np.empty_like(rows)
+            in_order[slice(None) if self.order is None else self.order] = rows
+            return in_order
+
+        for dealt in self.dealt:
+            if dealt is not None and (fault := dealt.fault(codes)):
+                raise _refused(target, fault)
+        required = self._required(codes)
         counted = counted_file(target, verified, back.sha256, required, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
@@ -138,31 +148,13 @@ class ReleasedTable:
             raise _refused(target, f"is not what was written: {differs}", " Write another format.")
         return counted
 
-    def _dealing_fault(self, back: Source, written: Mapping[Any, str]) -> str | None:
-        """Say what is wrong with swapped values in a file that was read back; None: nothing is."""
-        file = Frame(back.as_written)
-
-        def codes(name: Any) -> Labels:
-            return self._as_given(codes_as_written(file, written[name], back.is_text))
-
-        faults = (None if part is None else part.fault(codes) for part in self.dealt)
-        return next((fault for fault in faults if fault is not None), None)
-
-    def _as_given(self, rows: Labels) -> Labels:
-        """Bring something of each row of the file into the order of the records."""
-        if self.order is None:
-            return rows
-        in_order = np.empty_like(rows)
-        in_order[self.order] = rows
-        return in_order
-
-    def _required(self, back: Source, written: Mapping[Any, str]) -> tuple[Required, ...]:
+    def _required(self, codes: Callable[[Any], Labels]) -> tuple[Required, ...]:
         """Count requirements over the combinations of values in a file that was read back.
 
         Each is counted over the records of equal values, which are unions of groups, or over the groups
         of swapped values; what the file no longer tells, such as a dropped unit, is known of each record.
+        ``codes`` gives those of a column in the file, in the order of the records.
         """
-        file = Frame(back.as_written)
         required = []
         for encoded, dealt in zip_longest(self.inputs, self.dealt):
             if not encoded.requirements:
@@ -172,11 +164,7 @@ class ReleasedTable:
             else:
                 columns = [variable.name for variable in encoded.variables]
                 shared = self.plan.also_shared(self.plan.block_of(columns))
-                codes = [
-                    codes_as_written(file, written[name], back.is_text)
-                    for name in [*columns, *shared]
-                ]
-                labels = self._as_given(combine(codes))
+                labels = combine([codes(name) for name in [*columns, *shared]])
             required += [
                 as_required(rule, rule.say(rule.figure(labels)), rule.holds(labels))
                 for rule in encoded.requirements

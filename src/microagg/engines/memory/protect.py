@@ -254,12 +254,10 @@ def protect_table(
             plan = complete(table, plan, missing_words(text is not None), coded)
     guesses, plan = plan.guesses, plan.plan
 
-    def protected(plan: Plan, rows: Labels | None, **more: Any) -> Release:
+    def protected(plan: Plan, rows: Labels | None, **watch: Any) -> Release:
         """Protect some rows by a plan that has a role for every column."""
-        completed = Completed(plan, guesses)
-        return protect_table(
-            table, completed, text=text, coded=coded, rows=rows, is_frame=is_frame, **more
-        )
+        like: dict[str, Any] = {"text": text, "coded": coded, "rows": rows, "is_frame": is_frame}
+        return protect_table(table, Completed(plan, guesses), **like, **watch)
 
     if plan.suppress.most:
         watch = {"progress": progress, "clock": clock, "on_plan": on_plan, "carrying": carrying}
@@ -314,11 +312,6 @@ def protect_table(
             assert order is not None
             data = reordered(data, order)
 
-    def again(other: Plan, rows: Labels | None = None) -> Release:
-        if rows is None:
-            return protect_table(table, other, None, text, coded)
-        return protected(other, rows)
-
     measuring = Measuring(
         plan,
         intake,
@@ -330,10 +323,9 @@ def protect_table(
         {name: counts for block in released for name, counts in block.missing_counts.items()},
         recoded,
         _about_unreadable(table, guesses or {}, plan),
-        lambda other: again(other)._measuring,
+        lambda other: protect_table(table, other, None, text, coded)._measuring,
         is_frame=is_frame,
     )
-    inputs = [given for _, given in wanted]
     dealt = [block.dealt for block in released]
     if dealt_weight is not None and dealt[0] is not None:
         dealt[0] = dealt[0].with_column(*dealt_weight)
@@ -344,9 +336,15 @@ def protect_table(
         parts=parts,
         seconds=clock.seconds,
         _measuring=measuring,
-        _again=again,
+        _again=protected,
         released_table=ReleasedTable(
-            data, plan, intake, inputs, measuring.recoded_columns, order, dealt
+            data,
+            plan,
+            intake,
+            [given for _, given in wanted],
+            measuring.recoded_columns,
+            order,
+            dealt,
         ),
         drafted=guesses,
         left_out=_left_out(table.native, data),
