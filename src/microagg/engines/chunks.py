@@ -32,7 +32,7 @@ from microagg.engines.encoding import Encoding, PackedRows, Records
 from microagg.errors import InputError
 from microagg.grouping.group_table import codes_as_dealt, group, merge_agreeing
 from microagg.grouping.one_cell import Problem, is_searched, search_by_release
-from microagg.grouping.require.from_plan import RULES, make_requirements, within
+from microagg.grouping.require.from_plan import RULES, asked_columns, make_requirements, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.requirement_search import satisfy
 from microagg.kernels.halve import leaves_of
@@ -269,10 +269,10 @@ def by_key(keys: Keys, *ties: Labels) -> Labels:
 
 def requirements(encoding: Encoding, records: Records) -> list[Requirement]:
     """Return what groups of these records must satisfy in addition to k."""
-    places = {asked: at for at, asked in enumerate(encoding.asked_columns)}
+    asked = asked_columns(encoding.block.require)
 
     def look(key: str, column: Any) -> tuple[Any, bool]:
-        column_keys = np.ascontiguousarray(records.asked[:, places[key, column]])
+        column_keys = np.ascontiguousarray(records.asked[:, asked.index((key, column))])
         if RULES[key].sees == "amounts":
             return column_keys.view(np.float64), False
         return _numbered(column_keys), False  # keys have no order

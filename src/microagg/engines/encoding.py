@@ -126,11 +126,6 @@ class Encoding:
         return self.plan.weight is not None and self.plan.weight.release == "mean"
 
     @property
-    def has_cells(self) -> bool:
-        """Whether records of several cells, or states, have to be distinguished."""
-        return len(self.sizes) > 1
-
-    @property
     def weighs(self) -> bool:
         """Whether records weigh differently in the objective."""
         weight = self.plan.weight
@@ -158,18 +153,12 @@ class Encoding:
         """Part of the table that each record is in, and no group may cross."""
         return self.cell_numbers[records.cells]
 
-    @property
-    def asked_columns(self) -> list[tuple[str, Any]]:
-        """Requirements that look at a column: their key and the column."""
-        return asked_columns(self.block.require)
-
     @cached_property
     def _widths(self) -> list[int]:
         """Packed numbers of a record in each field of :class:`Records`, what travels with it aside."""
-        optional = [self.plan.weight, self.unit, self.has_cells or None]
-        one_each = [int(column is not None) for column in optional]
-        asked = len(self.asked_columns)
-        return [len(self.coders), len(self.recoded_columns), *one_each, asked, 2]
+        optional = self.plan.weight is not None, self.unit is not None, len(self.sizes) > 1
+        asked = len(asked_columns(self.block.require))
+        return [len(self.coders), len(self.recoded_columns), *map(int, optional), asked, 2]
 
     @property
     def width(self) -> int:
@@ -190,12 +179,9 @@ class Encoding:
         # Groups are not merged, and do not mix records with and without a value.
         if block.standing is not None or coder.axes.states is not None:
             return False
-        if (
-            coder.variable.kind not in QUANTITIES[:2]
-            or coder.variable.setting.transform is not None
-        ):
+        variable, is_plain = coder.variable, not block.options.keys() - {"effort"}
+        if variable.kind not in QUANTITIES[:2] or variable.setting.transform is not None:
             return False
-        is_plain = not block.options.keys() - {"effort"}
         return is_plain and find(block.method).guarantee_for(1, weighted=False) == "exact"
 
     @property
@@ -229,14 +215,14 @@ class Encoding:
         if self.unit is not None:
             parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
         keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
-        if self.has_cells:
+        if len(self.sizes) > 1:
             cells, which = cells_of(frame, self.plan, written, variables)
             numbers = np.array([self.cells.get(cell, 0) for cell in cells], np.uint64)[which]
             halves = np.array([key[0] for key in self.moved], dtype=np.uint64)
             for row in np.flatnonzero(np.isin(keys[:, 0], halves)).tolist():
                 numbers[row] = self.moved.get(tuple(keys[row].tolist()), numbers[row])
             parts.append(numbers[:, None])
-        for kind, name in self.asked_columns:
+        for kind, name in asked_columns(self.block.require):
             if RULES[kind].sees != "amounts":
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
                 continue
@@ -269,17 +255,16 @@ class Encoding:
     def records_of(self, packed: PackedRows) -> Records:
         """Read packed records."""
         fields = np.split(packed, np.cumsum(self._widths), axis=1)
-        values, originals = (np.ascontiguousarray(bits).view(np.float64) for bits in fields[:2])
-        weights, units, cells = (
-            np.ascontiguousarray(column[:, 0]) if column.shape[1] else None
-            for column in fields[2:5]
+        values, originals, weights = (
+            np.ascontiguousarray(bits).view(np.float64) for bits in fields[:3]
         )
+        units, cells = fields[3].astype(np.int64), fields[4].astype(np.int64)
         return Records(
             values,
             originals,
-            None if weights is None else weights.view(np.float64),
-            None if units is None else units.astype(np.int64),
-            np.zeros(len(packed), np.int64) if cells is None else cells.astype(np.int64),
+            weights[:, 0] if weights.shape[1] else None,
+            units[:, 0] if units.shape[1] else None,
+            cells[:, 0] if cells.shape[1] else np.zeros(len(packed), np.int64),
             *fields[5:],
         )
 

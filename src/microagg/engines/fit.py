@@ -296,7 +296,7 @@ def _check_feasible(plan: Plan, summary: TableSummary) -> None:
 
 def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] | None:
     """Return what chooses the records that are needed to join rare patterns; None: none has to be joined."""
-    by_pattern = encoding.plan.missing.policy == "pattern" and encoding.has_cells
+    by_pattern = encoding.plan.missing.policy == "pattern" and len(encoding.sizes) > 1
     if not by_pattern or not encoding.patterns.any():
         return None
     most = _held_at_most(encoding)

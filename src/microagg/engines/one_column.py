@@ -113,7 +113,7 @@ def ends_by_stretch(
             cell = encoding.cell_of(records)[:1]
             # Where records release no value, any of them may go together: their numbers are cut.
             if len(cell) and encoding.patterns[encoding.cell_numbers == cell, 0].all():
-                return begins[at] + np.arange(len(records), dtype=np.float64)
+                return np.asarray(begins[at] + np.arange(len(records), dtype=np.float64))
             return np.ascontiguousarray(records.values[:, 0])
 
         if sizes.any():

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +93,7 @@ def in_random_order(
     folder: Path,
     rows: int,
     memory: int,
-    places: Callable[[pa.Table], Labels] | None = None,
+    places: Callable[[pa.Table], Any] | None = None,
     n_places: int = 1,
 ) -> Iterator[pa.Table]:
     """Bring all rows of a table that does not fit into memory into random order.

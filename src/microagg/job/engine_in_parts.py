@@ -253,13 +253,11 @@ def _progress_of(session: SparkSession, on_progress: Callable[[int, int], None])
     def look() -> None:
         with suppress(Exception):  # of an observer that stops, or of a Spark that is gone
             while not ended.wait(_EVERY):
-                stages = {
-                    number: tracker.getStageInfo(number) for number in tracker.getActiveStageIds()
-                }
-                active = {number: stage for number, stage in stages.items() if stage is not None}
-                tasks_of.update((number, stage.numTasks) for number, stage in active.items())
+                stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                active = [stage for stage in stages if stage is not None]
+                tasks_of.update((stage.stageId, stage.numTasks) for stage in active)
                 if active:
-                    report({number: stage.numCompletedTasks for number, stage in active.items()})
+                    report({stage.stageId: stage.numCompletedTasks for stage in active})
             if tasks_of:
                 report({})
 

@@ -247,6 +247,8 @@ def protect_table(
     is_frame : whether the table is handed over as a frame, whose order is kept
     carrying : with the groups of earlier releases of the same people
     """
+    import pyarrow as pa
+
     clock = clock or Clock()
     if isinstance(plan, Plan):
         plan.check_complete()
@@ -329,6 +331,13 @@ def protect_table(
     dealt = [block.dealt for block in released]
     if dealt_weight is not None and dealt[0] is not None:
         dealt[0] = dealt[0].with_column(*dealt_weight)
+    left_out = []
+    if isinstance(table.native, pa.Table):
+        left_out = left_out_words(table.native.schema, data.schema)
+    elif getattr(table.native, "attrs", None):
+        left_out = [
+            "Left out, because a release does not need it: the attributes (attrs) of the frame."
+        ]
     return Release(
         data=data,
         plan=plan,
@@ -347,7 +356,7 @@ def protect_table(
             dealt,
         ),
         drafted=guesses,
-        left_out=_left_out(table.native, data),
+        left_out=left_out,
     )
 
 
@@ -449,19 +458,6 @@ def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
         )
 
 
-def _left_out(given: Any, data: Any) -> list[str]:
-    """Say which metadata of a frame its release does not have."""
-    import pyarrow as pa
-
-    if isinstance(given, pa.Table):
-        return left_out_words(given.schema, data.schema)
-    if getattr(given, "attrs", None):
-        return [
-            "Left out, because a release does not need it: the attributes (attrs) of the frame."
-        ]
-    return []
-
-
 def _about_unreadable(
     table: Frame, guesses: Mapping[Any, Guess], plan: Plan
 ) -> tuple[Caution, ...]:
@@ -474,16 +470,11 @@ def _about_unreadable(
         what: str = guesses[name].looks_like
         if what == "quantity":
             what = "infinite values"
-        cells = table.odd_numbers(name) if what == "number stored as text" else None
-        described.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
-        hints.add("" if cells is None else cells.hint)
+        elif what == "number stored as text" and (cells := table.odd_numbers(name)) is not None:
+            what = cells.in_words()
+            hints.add(cells.hint)
+        described.append(f"{listed_names([name])} ({what})")
     more = f" and {len(left) - _COLUMNS_NAMED} more" if len(left) > _COLUMNS_NAMED else ""
+    words = f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}."
     way_out = "Correct them to have them protected; the plan's notes say how."
-    return (
-        Caution(
-            "warning",
-            tuple(left),
-            f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}.",
-            " ".join([*sorted(hints), way_out]).strip(),
-        ),
-    )
+    return (Caution("warning", tuple(left), words, " ".join([*sorted(hints - {""}), way_out])),)

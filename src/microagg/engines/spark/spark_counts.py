@@ -107,14 +107,11 @@ class CountsOnSpark:
             written, columns = Frame(nested_as_text(named(rows, names))), dict[str, Any]()
             for asked, by_key in zip(questions, of_keys, strict=True):
                 columns |= dict(zip(_names_in([by_key]), keys_of(written, asked), strict=True))
-            return pa.table(
-                {
-                    name: pa.Array.from_buffers(
-                        pa.binary(16), len(keys), [None, pa.py_buffer(np.ascontiguousarray(keys))]
-                    ).cast(pa.binary())
-                    for name, keys in columns.items()
-                }
-            )
+            for name, keys in columns.items():
+                buffer = pa.py_buffer(np.ascontiguousarray(keys))
+                rows_of_bytes = pa.Array.from_buffers(pa.binary(16), len(keys), [None, buffer])
+                columns[name] = rows_of_bytes.cast(pa.binary())
+            return pa.table(columns)
 
         schema = ", ".join(f"{name} binary" for name in _names_in(of_keys))
         return _class_sizes(mapped(rows.select(*chosen), hashed, schema), of_keys, {})

@@ -68,14 +68,10 @@ def reduced(
     def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         summaries = (_guarded(work, rows) for rows in _gathered(batches))
         for first in summaries:
-            total = functools.reduce(
-                lambda one, other: _guarded(merge, one, other), summaries, first
-            )
-            yield _packed(total)
+            yield _packed(functools.reduce(functools.partial(_guarded, merge), summaries, first))
 
-    summaries: list[Found] = [
-        unpack(bytes(row.packed)) for row in frame.mapInArrow(over, _PACKED).collect()
-    ]
+    rows = frame.mapInArrow(over, _PACKED).collect()
+    summaries: list[Found] = [unpack(bytes(row.packed)) for row in rows]
     return functools.reduce(merge, summaries) if summaries else None
 
 
