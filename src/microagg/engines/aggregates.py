@@ -322,12 +322,7 @@ def finish_chunk(
 ) -> Finished:
     """Release the records of a chunk by their groups, after the last turn.
 
-    Parameters
-    ----------
-    packed : the records
-    groups : (n,) group of each record
-    number : of the chunk
-    secret : of the operating system's random numbers, by which values are swapped; kept nowhere
+    ``secret`` are random numbers of the operating system, by which values are swapped; it is kept nowhere.
     """
     records, labels = encoding.records_of(packed), canonical_labels(groups)
     rules = requirements(encoding, records)

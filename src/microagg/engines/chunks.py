@@ -113,12 +113,7 @@ class ChunkPlan:
     def assign(self, X: Floats, cells: Labels, keys: Keys, turn: int = 0) -> Labels:
         """Chunk of each record in the first turn; of each group, by its centroid, in later ones.
 
-        Parameters
-        ----------
-        X : (n, c) coordinates
-        cells : (n,) the cell of each
-        keys : (n, 2) of the records; of the first record of each group
-        turn : 0, 1, …
+        ``X`` are the coordinates; ``keys`` those of the records, or of the first record of each group.
         """
         chunks = np.array(self.small, dtype=np.int64)[cells]
         for (cell, tree), start in zip(
@@ -345,12 +340,8 @@ def work_on_chunk(
 ) -> Moved:
     """Do what there is to do in one chunk in one turn: partition it, or refine the groups that came to it.
 
-    Parameters
-    ----------
-    number : of the chunk
-    packed : all its records, in any order
-    groups : (n,) their groups, in all turns but the first
-    turn : 0, 1, … up to ``plan.rounds``
+    ``packed`` are all its records, in any order, and ``groups``, (n,), their groups in all turns but the
+    first. Turns are 0, 1, … up to ``plan.rounds``.
     """
     ties = () if groups is None else (groups,)
     order = by_key(encoding.records_of(packed).keys, *ties)
@@ -389,10 +380,8 @@ def sound_chunks(
 ) -> ChunkPlan:
     """Join chunks that cannot be groups by themselves with their neighbours.
 
-    Parameters
-    ----------
-    counts : records of each place
-    broken_by : says what the records of some places break as one group, see :func:`broken_requirement`
+    ``counts`` are the records of each place; ``broken_by`` says what the records of some places break as one
+    group, see :func:`broken_requirement`.
     """
     asked = encoding.unit is not None or bool(encoding.block.require)
 

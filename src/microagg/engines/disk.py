@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +59,10 @@ OnProgress = Callable[[str, int, int], None]
 def group_from_disk(
     source: BatchSource, plan: Plan, folder: Path, on_progress: OnProgress, memory: int
 ) -> DiskRun:
-    """Group the records of a table that is read in parts.
+    """Group the records of a table that is read in parts, by a plan that names the columns to protect.
 
-    Parameters
-    ----------
-    source : the table
-    plan : with the columns to protect named
-    folder : where records are kept
-    on_progress : is called with how far it is; may raise to end the run
-    memory : bytes that chunks may take, which tells how many are worked on at a time
+    ``folder`` keeps records meanwhile; ``on_progress`` may raise to end the run; ``memory`` bytes may be
+    taken by chunks, which tells how many are worked on at a time.
     """
     parts = DiskParts(source, on_progress)
     encoding, summary = fit(parts, plan)
@@ -194,13 +189,11 @@ class DiskRun:
         encoding, total = self.encoding, self.source.rows
         shelf = Shelf(self.folder / "turn-0")
         for number, batch in enumerate(read_ahead(self.source)):
-            packed = _of_batch(batch, encoding.packed, encoding.is_csv)
-            rows = batch.first + np.arange(batch.table.num_rows)
-            kept = encoding.kept(batch.table)
-            rows = rows if kept is None else rows[kept]
-            packed = np.column_stack([packed, rows.astype(np.uint64)])
+            end = batch.first + batch.table.num_rows
+            rows = np.arange(batch.first, end, dtype=np.uint64)[:, None]
+            packed = _of_batch(batch, partial(encoding.packed, extra=rows), encoding.is_csv)
             shelf.put(number, packed, plan.places_of(encoding, packed))
-            self.on_progress("encoding", batch.first + batch.table.num_rows, total)
+            self.on_progress("encoding", end, total)
         return shelf
 
     def _release(self, number: int, packed: PackedRows, groups: Labels) -> None:
@@ -239,13 +232,7 @@ class DiskRun:
 
 
 class DiskParts:
-    """The records of a file, for the steps of all engines.
-
-    Parameters
-    ----------
-    source : the file
-    on_progress : is called with how far a pass is
-    """
+    """The records of a file, for the steps of all engines; ``on_progress`` hears how far a pass is."""
 
     def __init__(
         self, source: BatchSource, on_progress: OnProgress = lambda stage, done, total: None

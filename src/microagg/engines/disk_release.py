@@ -332,7 +332,6 @@ class DiskRelease:
         measured = measured_at_scale(
             encoding,
             sample,
-            plan=self.plan,
             summary=run.summary,
             sums=run.sums,
             counts=self._counts,

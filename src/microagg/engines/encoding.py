@@ -196,12 +196,18 @@ class Encoding:
         frame, written = recoded_batch(Frame(table), written, self.recoders)
         return frame.native, written
 
-    def packed(self, table: pa.Table, written: pa.Table | None = None) -> PackedRows:
-        """Turn a batch into packed records, a row each; records to be left out are not among them."""
+    def packed(
+        self, table: pa.Table, written: pa.Table | None = None, extra: PackedRows | None = None
+    ) -> PackedRows:
+        """Turn a batch into packed records, a row each; records to be left out are not among them.
+
+        ``extra`` has numbers of each row of the batch that travel with its record.
+        """
         kept = self.kept(table)
         if kept is not None:
             table = table.filter(pa.array(kept))
             written = None if written is None else written.filter(pa.array(kept))
+            extra = None if extra is None else extra[kept]
         whole, unrecoded = table if written is None else written, Frame(table)
         table, written = self.recoded(table, written)
         frame = Frame(table)
@@ -229,7 +235,7 @@ class Encoding:
             amounts, asked = amounts_of(frame, name), getattr(self.block.require, kind)[name]
             RULES[kind].make(amounts, asked, RuleContext(names([name]), None))  # refuses wrong ones
             parts.append(amounts.view(np.uint64)[:, None])
-        return np.hstack([*parts, keys])
+        return np.hstack([*parts, keys, *([] if extra is None else [extra])])
 
     def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Find the rows of a batch that are released; None: all, which needs no look at them."""

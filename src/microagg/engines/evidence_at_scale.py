@@ -121,7 +121,6 @@ def measured_at_scale(
     encoding: Encoding,
     sample: Sample,
     *,
-    plan: Plan,
     summary: TableSummary,
     sums: Sums,
     counts: Counts,
@@ -139,11 +138,10 @@ def measured_at_scale(
     the plan limits what they find or the board reads about swapping; ``measures`` are as for
     :meth:`microagg.engines.memory.release.Release.measure`.
     """
-    inertia = [
-        coder.variable.setting.importance * coder.losses.inertia for coder in encoding.coders
-    ]
+    plan, coders = encoding.given or encoding.plan, encoding.coders
+    inertia = [coder.variable.setting.importance * coder.losses.inertia for coder in coders]
     losses = [*zip(sums.within, sums.released, inertia, strict=True)]
-    protected = {coder.variable.name for coder in encoding.coders}
+    protected = {coder.variable.name for coder in coders}
     for name, recoder in encoding.recoders.items():
         if name not in protected:  # a stratum, or a column left as it is
             lost, weight = loss_by_recoding(recoder)

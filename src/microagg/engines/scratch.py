@@ -107,14 +107,9 @@ def in_random_order(
     tables : the table in consecutive parts
     folder : for the rows that wait; what is there is removed
     rows : of the whole table
-    memory : bytes of the rows that are held at a time; work on them takes about three times as much
+    memory : bytes of the rows that are held at a time, and yielded, about; work takes three times as much
     places : returns the place of each row, 0 to ``n_places`` − 1, such as its folder: rows come by their
         places, in random order within each
-
-    Yields
-    ------
-    pyarrow.Table
-        Parts of the table in its new order, of about ``memory`` bytes or fewer.
     """
     shutil.rmtree(folder, ignore_errors=True)
     held: list[pa.Table] = []

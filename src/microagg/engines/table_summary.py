@@ -71,14 +71,10 @@ def summarise(
     written: pa.Table | None = None,
     log_units: Mapping[Any, float] | None = None,
 ) -> TableSummary:
-    """Summarise a batch.
+    """Summarise a batch, whose columns are typed as in the whole table.
 
-    Parameters
-    ----------
-    table : its records, typed as the whole table is
-    plan : with the columns to protect named
-    written : the same records as they stand in a CSV file
-    log_units : of columns that count by their logarithm and have values that are not positive
+    ``written`` has the same records as they stand in a CSV file; ``log_units`` are of columns that count by
+    their logarithm and have values that are not positive.
     """
     frame, log_units = Frame(table), log_units or {}
     block, k = plan.blocks[0], plan.blocks[0].k or 1

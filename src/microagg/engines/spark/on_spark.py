@@ -229,12 +229,11 @@ def _encoded(
 ) -> pa.Table:
     """Turn rows into records: packed, and a key for each of some lists of columns."""
     table = nested_as_text(named(rows, names))
-    packed, (recoded, _), keys = encoding.packed(table), encoding.recoded(table), []
+    (recoded, _), keys = encoding.recoded(table), []
     for key, columns in keyed.items():
         seen = table if key == BEFORE else recoded
         keys.append(row_keys([seen.column(name) for name in columns])[:, :1])
-    extra, kept = np.hstack(keys), encoding.kept(table)
-    return in_bundles(packed=np.hstack([packed, extra if kept is None else extra[kept]]))
+    return in_bundles(packed=encoding.packed(table, extra=np.hstack(keys)))
 
 
 def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> ChunkPlan:

@@ -36,11 +36,8 @@ def _class_sizes(
 ) -> list[ClassSizes]:
     """Count the classes of several questions at the same time.
 
-    Parameters
-    ----------
-    keys : a row for each record; all its columns, which questions name, are of one type and none is missing
-    questions : what to count
-    common : by column, the keys of common values, where questions mark classes
+    All columns of ``keys``, which questions name, are of one type, and none is missing. ``common`` has by
+    column the keys of common values, where questions mark classes.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -152,7 +152,6 @@ class SparkRelease:
         with on_spark():
             measure = partial(
                 measured_at_scale,
-                plan=self.plan,
                 summary=grouped.summary,
                 sums=grouped.sums,
                 counts=self._count(),
