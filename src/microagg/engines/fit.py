@@ -118,8 +118,7 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
         after = replace(after, columns={**after.columns, **dates})
         summary = summary_by(after, log_units)
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
-    _check_feasible(after, summary)
-    _check_strata(after, summary)
+    _check_groups(after, summary)
     return join_rare_patterns(parts, encoding), summary
 
 
@@ -260,38 +259,25 @@ def _original(recoder: Recoder, kind: str, mean_weight: float) -> tuple[Variable
     return before, LossScale(inertia, total, NumberEncoder(Transform(None), centred))
 
 
-def _check_strata(plan: Plan, summary: TableSummary) -> None:
-    """Refuse strata that fewer than k units have, or records where none are counted."""
-    block = plan.blocks[0]
-    columns, unit, k = plan.strata_of(block).columns, plan.unit_of(block).column, block.k or 1
-    sizes: Counter[tuple[Any, ...]] = Counter()
-    for (stratum, _), records in summary.cells.items():
-        sizes[stratum] += records
-    if unit is not None:
-        sizes = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
-    if columns and min(sizes.values()) < k:
-        raise stratum_too_small(columns, sizes, k, plan.words_of_unit(unit))
-
-
-def _check_feasible(plan: Plan, summary: TableSummary) -> None:
-    """Refuse a table that has fewer units, different values or weights than one group needs."""
-    block = plan.blocks[0]
-    unit = plan.unit_of(block).column
-    require = block.require
-    asked = replace(
-        block, require=Require(distinct=require.distinct, population=require.population)
-    )
+def _check_groups(plan: Plan, summary: TableSummary) -> None:
+    """Refuse a table, and strata, that have fewer units, values or weights than one group needs."""
+    block, unit = plan.blocks[0], plan.unit_of(plan.blocks[0]).column
+    require = Require(distinct=block.require.distinct, population=block.require.population)
     weights = None if plan.weight is None else np.array([summary.weights.total])
     # Of each stratum k units are known, if it has so many: then the table has them, too.
     units = None if unit is None else np.arange(len(frozenset().union(*summary.units.values())))
-    rules = make_requirements(
-        asked,
-        units,
-        unit,
-        weights,
-        lambda _, name: (np.arange(len(summary.different[name])), False),
-    )
-    check_feasible(rules)
+
+    def look(_: str, name: Any) -> tuple[Any, bool]:
+        return np.arange(len(summary.different[name])), False
+
+    check_feasible(make_requirements(replace(block, require=require), units, unit, weights, look))
+    columns, k = plan.strata_of(block).columns, block.k or 1
+    sizes = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
+    if unit is None:
+        for (stratum, _), records in summary.cells.items():
+            sizes[stratum] += records
+    if columns and min(sizes.values()) < k:
+        raise stratum_too_small(columns, sizes, k, plan.words_of_unit(unit))
 
 
 def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] | None:

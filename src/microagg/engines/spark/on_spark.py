@@ -188,18 +188,16 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         records = mapped(parts.rows, encode, bundle_schema("packed"))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            chunks = _Chunks(
-                encoding, _planned(records, encoding, width, leaf or LEAF), width, secret
-            )
-            if chunks.plan.n_places() > 1 and (chunks.plan.rounds or encoding.block.require):
-                chunks = chunks._replace(plan=_with_sound_chunks(records, chunks))
-            plan_of_chunks, moved = chunks.plan, mapped(records, chunks.assigned, records.schema)
-            for turn in range(plan_of_chunks.rounds):
-                ways, schema = plan_of_chunks.n_places(turn), bundle_schema("packed", "group")
-                moved = by_way(moved, ways, partial(chunks.worked, turn), schema)
-            ways = plan_of_chunks.n_places(plan_of_chunks.rounds)
+            places = _planned(records, encoding, width, leaf or LEAF)
+            if places.n_places() > 1 and (places.rounds or encoding.block.require):
+                places = _with_sound_chunks(records, _Chunks(encoding, places, width, secret))
+            chunks, rounds = _Chunks(encoding, places, width, secret), places.rounds
+            moved = mapped(records, chunks.assigned, records.schema)
+            schema = bundle_schema("packed", "group")
+            for turn in range(rounds):
+                moved = by_way(moved, places.n_places(turn), partial(chunks.worked, turn), schema)
             schema = bundle_schema("released", "keys", _REPORT)
-            released = by_way(moved, ways, chunks.finished, schema)
+            released = by_way(moved, places.n_places(rounds), chunks.finished, schema)
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 rows = released.select(_REPORT).where(released[_REPORT].isNotNull()).collect()
@@ -216,7 +214,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         encoding,
         summary,
         roles,
-        plan_of_chunks.rounds,
+        rounds,
         added_up(encoding, sums),
         Sought(*(np.concatenate(column)[order] for column in zip(*sought, strict=True))),
         np.unique(np.concatenate(sampled)),
