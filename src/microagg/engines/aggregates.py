@@ -140,9 +140,8 @@ def _shared_values(
     )
     weights = None
     if encoding.releases_weight and plan.weight is not None and records.weights is not None:
-        weights, of_donors = released_weights(
-            records.weights, labels, encoding.weight_spread, terms
-        )
+        spread = encoding.weight_spread
+        weights, of_donors = released_weights(records.weights, labels, spread, terms)
         if dealt is not None and of_donors is not None:
             dealt = dealt.with_column(plan.weight.column, *of_donors)
     shared = ReleasedValues(values + origins, states, weights)
@@ -200,9 +199,8 @@ def _native_category(
     """
     at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
     levels = names_of_levels(variable)
-    array = pa.array(
-        levels if len(levels) == len(variable.levels) else list(map(str, levels))
-    ).take(at)
+    has_nodes = len(levels) > len(variable.levels)
+    array = pa.array(list(map(str, levels)) if has_nodes else levels).take(at)
     if (states >= 2).any():
         array = with_codes(array, states, variable.codes)
     kind = frame.arrow_column(variable.name).type
@@ -220,11 +218,8 @@ def listing_released_levels(encoding: Encoding, released: Iterable[Floats]) -> E
     ``released`` are the values of groups, (groups, columns).
     """
     coders = list(encoding.coders)
-    lists = {
-        j: np.zeros(len(c.variable.levels), bool)
-        for j, c in enumerate(coders)
-        if c.variable.kind == "ordinal"
-    }
+    ordinal = [j for j, coder in enumerate(coders) if coder.variable.kind == "ordinal"]
+    lists = {j: np.zeros(len(coders[j].variable.levels), bool) for j in ordinal}
     for values in released if lists else ():
         for j, seen in lists.items():
             seen[values[~np.isnan(values[:, j]), j].astype(np.int64)] = True
@@ -257,10 +252,7 @@ class Sums:
             self.released + other.released,
             self.groups.merge(other.groups),
             self.cells + other.cells,
-            [
-                moments.merge(others)
-                for moments, others in zip(self.after, other.after, strict=True)
-            ],
+            [a.merge(b) for a, b in zip(self.after, other.after, strict=True)],
             [r.worse(a, b) for r, a, b in zip(rules, self.worst, other.worst, strict=True)],
             [a and b for a, b in zip(self.holds, other.holds, strict=True)],
         )

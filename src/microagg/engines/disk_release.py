@@ -153,12 +153,7 @@ class DiskRelease:
             yield ReleasedBatch(rows, before, text, released, written, shared)
 
     def write(
-        self,
-        part: Path,
-        target: Path,
-        form: FileFormat,
-        on_progress: OnProgress,
-        escape: bool = False,
+        self, part: Path, target: Path, form: FileFormat, on_progress: OnProgress, escape: bool
     ) -> CountedFile:
         """Write the released table to a temporary file next to its target, and count in what was written.
 

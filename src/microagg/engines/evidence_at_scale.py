@@ -58,13 +58,13 @@ def _measuring(
     """Return the sampled records, ready to be measured."""
     squares = np.array([c.losses.total * c.variable.setting.importance for c in encoding.coders])
     intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
-    method = find(encoding.block.method)
+    method, block = find(encoding.block.method), encoding.block
     partition = Partition(
         labels=canonical_labels(sample.labels),
         k=encoding.k,
         method=method.name,
-        scale=encoding.block.scale,
-        options=settings_of(method, dict(encoding.block.options), plan.seed),
+        scale=block.scale,
+        options=settings_of(method, dict(block.options), plan.seed),
         sse=float(sums.within @ squares),
         sst=float(squares.sum()),
         seconds=0.0,

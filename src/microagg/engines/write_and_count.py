@@ -76,7 +76,15 @@ class ReleasedTable:
         table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
         if self.plan.keep_order is None:
             table = table.take(self.order)
-        return released_table(table if kept is None else self._with_text(table, kept))
+        if kept is not None and self.intake.rows is not None:
+            kept = kept.take(self.intake.rows)
+        there = frozenset(() if kept is None else kept.column_names)
+        for name in self.roles.released:
+            if kept is not None and name in there and name not in self.recoded_columns:
+                column = kept[name] if self.order is None else kept[name].take(self.order)
+                at = table.column_names.index(name)
+                table = table.set_column(at, kept.schema.field(name), column)
+        return released_table(table)
 
     def placed_in(self, folder: FolderLayout) -> ReleasedTable:
         """Return the table with its rows by the files of a folder such as year=2024, in random order within.
@@ -86,11 +94,10 @@ class ReleasedTable:
         places = key_places(folder.pieces, Frame(self.data).to_arrow(unnamed_index=False))
         if self.order is None or places is None:
             return self
-        if self.plan.keep_order is None:
-            by_file = np.argsort(places[self.order], kind="stable")
-            return replace(self, order=self.order[by_file])
-        by_file = np.argsort(places, kind="stable")
-        return replace(self, data=reordered(self.data, by_file), order=self.order[by_file])
+        has_order = self.plan.keep_order is False  # of the file, in data
+        by_file = np.argsort(places if has_order else places[self.order], kind="stable")
+        data = reordered(self.data, by_file) if has_order else self.data
+        return replace(self, data=data, order=self.order[by_file])
 
     def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> CountedFile:
         """Write the table to a file that gets its name only after it was read back and counted."""
@@ -100,15 +107,10 @@ class ReleasedTable:
         if escape and not FORMATS[kind].has_formulas:
             raise no_formulas(target)
         with replacing(target) as part:
-            return self.write(self.table(kind), part, target, form, escape)
+            return self.write(self.table(kind), part, target, form or FileFormat(), escape)
 
     def write(
-        self,
-        table: pa.Table,
-        part: Path,
-        target: Path,
-        form: FileFormat | None,
-        escape: bool = False,
+        self, table: pa.Table, part: Path, target: Path, form: FileFormat, escape: bool
     ) -> CountedFile:
         """Write the table to a temporary file next to its target, read it back and count.
 
@@ -121,7 +123,6 @@ class ReleasedTable:
             table = with_escaped_formulas(table)
         # An index comes last.
         written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
-        form = form or FileFormat()
         write_file(table, part, form)
         back = read_file(part, csv=form.csv, sheet=form.excel.sheet, hashed=True)
         units = self._units_not_told(written)
@@ -193,21 +194,6 @@ class ReleasedTable:
         if self.order is not None:
             units_by = {key: units[self.order] for key, units in units_by.items()}
         return {key: pa.array(units, mask=units < 0) for key, units in units_by.items()}
-
-    def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
-        """Put the untouched columns in as they stand in the file."""
-        there = frozenset(as_written.column_names)
-        if self.intake.rows is not None:
-            as_written = as_written.take(self.intake.rows)
-        for name in self.roles.released:
-            if name not in there or name in self.recoded_columns:
-                continue
-            column = as_written[name]
-            if self.order is not None:
-                column = column.take(self.order)
-            at = table.column_names.index(name)
-            table = table.set_column(at, as_written.schema.field(name), column)
-        return table
 
 
 def as_required(rule: Requirement, figure: str, passed: bool) -> Required:

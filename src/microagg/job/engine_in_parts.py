@@ -171,8 +171,7 @@ class SparkEngine(EngineInParts):
         if words := exposure_words(session):
             self.observer.exposed(words)
         for name, value in TIMES_IN_FILES.items():
-            before: Any = session.conf.get(name)
-            self.closing.callback(_if_alive, session.conf.set, name, before)
+            self.closing.callback(_if_alive, session.conf.set, name, session.conf.get(name))
             session.conf.set(name, value)
         frame = session.read.parquet(str(self.job.reads.absolute()))
         self._frame, nanoseconds = in_microseconds(frame, self.source.schema)

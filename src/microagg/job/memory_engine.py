@@ -66,9 +66,8 @@ class MemoryEngine(Engine):
     def read(self) -> list[str]:
         """Read the file."""
         job = self.job
-        if (
-            job.ledger is not None
-        ):  # no other run can write to it until the files have taken their names
+        if job.ledger is not None:
+            # No other run can write to it until the files have taken their names.
             self._key = self.closing.enter_context(opened_key(job.ledger, make=True))
             before = read_ledger(job.ledger, self._key)
             check_newest(job.report_folders, job.ledger, before)
@@ -112,18 +111,16 @@ class MemoryEngine(Engine):
         """Say how long the search takes where it takes minutes, as it does over categories of many levels."""
         plan, frame = self.drafted.plan, self._table.frame
         columns = [name for block in plan.blocks for name in block.columns or ()]
-        a_coordinate = _SECONDS_A_COORDINATE * self.records
-        if any(block.method != "auto" or block.options for block in plan.blocks):
-            return ""
-        if a_coordinate * MOST_COORDINATES * len(columns) < _MINUTE:
+        a_coordinate = _SECONDS_A_COORDINATE * self.records / _MINUTE
+        is_quick = a_coordinate * MOST_COORDINATES * len(columns) < 1
+        if is_quick or any(block.method != "auto" or block.options for block in plan.blocks):
             return ""
         nominal = [name for name in columns if plan.column(name).kind in ("nominal", "hierarchy")]
         levels = [len(frame.levels(name)[1]) for name in nominal]
         coordinates = len(columns) + sum(min(n, MOST_COORDINATES) - 1 for n in levels)
-        if a_coordinate * coordinates < _MINUTE:
-            return ""
-        minutes = plural(round(a_coordinate * coordinates / _MINUTE), "minute")
-        return f"about {minutes} of computing, shared by all cores"
+        minutes = a_coordinate * coordinates
+        words = f"about {plural(round(minutes), 'minute')} of computing, shared by all cores"
+        return "" if minutes < 1 else words
 
     def group(self) -> None:
         """Group the records, and prove a bound for the board's report where that takes seconds."""

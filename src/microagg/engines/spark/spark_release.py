@@ -17,12 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import (
-    ReleasedValues,
-    dealt_columns,
-    n_released,
-    put_back,
-)
+from microagg.engines.aggregates import ReleasedValues, dealt_columns, n_released, put_back
 from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale
 from microagg.engines.release_counts import CountedColumns, count_release
@@ -47,13 +42,7 @@ from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counts, Measured
 from microagg.evidence.sentences import Caution
 from microagg.measure.known_columns import views_of
-from microagg.measure.linkage import (
-    Linkage,
-    ReleasedRows,
-    count_near,
-    linkage_of,
-    merged_counts,
-)
+from microagg.measure.linkage import Linkage, ReleasedRows, count_near, linkage_of, merged_counts
 from microagg.measure.row_keys import row_keys
 from microagg.measure.verify import Verification, count_promises
 from microagg.plan.plan import Plan
@@ -114,16 +103,11 @@ class SparkRelease:
             if extra:
                 of_records = [promise._replace(unit=None) for promise in promises]
                 in_file = count_promises(CountsOnSpark(data), of_records)[0]
-        return tuple(
-            replace(
-                here,
-                holds=same
-                and here.holds
-                and there.holds
-                and (here.records, here.combinations) == (there.records, there.combinations),
-            )
-            for here, there in zip(counted, in_file, strict=True)
-        )
+        verified = []
+        for here, there in zip(counted, in_file, strict=True):
+            alike = (here.records, here.combinations) == (there.records, there.combinations)
+            verified.append(replace(here, holds=same and alike and here.holds and there.holds))
+        return tuple(verified)
 
     def _has_rows(self, data: DataFrame) -> bool:
         """Return whether some rows are the released ones by their promised columns, in any order."""
@@ -162,12 +146,9 @@ class SparkRelease:
 
     def _count(self) -> Counts:
         """Count classes by the keys that records have."""
-        grouped, encoding, key_of = self.grouped, self.grouped.encoding, self.grouped.key_columns
-        rows, roles = (
-            KeysOnSpark(grouped.released, {}, grouped.keys, encoding.records),
-            grouped.roles,
-        )
-        typed = CountsOnSpark(self.data).typed
+        grouped, roles, key_of = self.grouped, self.grouped.roles, self.grouped.key_columns
+        encoding, typed = grouped.encoding, CountsOnSpark(self.data).typed
+        rows = KeysOnSpark(grouped.released, {}, grouped.keys, encoding.records)
         at = CountedColumns(
             values=["values"],
             shared=["class" if self.plan.also_shared() else "values"],

@@ -98,11 +98,9 @@ def session_on(master: str | None = None, records: int | None = None) -> Iterato
         local = is_local(runs_on)
         if local:
             settings |= {**_PRIVATE, "spark.local.dir": str(folder)}
-        builder: Any = SparkSession.builder.appName("microagg")
+        builder: Any = SparkSession.builder.appName("microagg").config(map={**settings})
         if master is not None:
             builder = builder.master(master)
-        for name, value in settings.items():
-            builder = builder.config(name, value)
         session = builder.getOrCreate()
     logging.getLogger().addFilter(_not_of_py4j)
     try:
