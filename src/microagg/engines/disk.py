@@ -42,7 +42,7 @@ from microagg.engines.one_column import (
     in_value_order,
     split_column,
 )
-from microagg.engines.parts import Found
+from microagg.engines.parts import Choose, Found, Merge
 from microagg.engines.scratch import Shelf
 from microagg.engines.table_summary import TableSummary
 from microagg.errors import InputError
@@ -207,11 +207,7 @@ class DiskRun:
         self.released.put(number, np.hstack([row, chunk.shared.packed()]), places)
 
     def _in_threads(
-        self,
-        work: Callable[..., None],
-        tasks: Iterable[tuple[int, tuple[Any, ...]]],
-        done: int,
-        total: int,
+        self, work: Callable[..., None], tasks: Iterable[tuple[int, Any]], done: int, total: int
     ) -> None:
         """Do tasks, given as size and arguments, several at a time; report how much is done of all."""
 
@@ -250,10 +246,7 @@ class DiskParts:
         return None if head is None else work(head.table)
 
     def reduce(
-        self,
-        work: Callable[..., Found],
-        merge: Callable[[Found, Found], Found],
-        columns: Iterable[Any],
+        self, work: Callable[..., Found], merge: Merge[Found], columns: Iterable[Any]
     ) -> Found | None:
         """Summarise each batch, and merge the summaries."""
         total: Found | None = None
@@ -266,10 +259,7 @@ class DiskParts:
         return total
 
     def gather(
-        self,
-        encoding: Encoding,
-        choose: Callable[[PackedRows], PackedRows],
-        work: Callable[[Iterable[PackedRows]], Found],
+        self, encoding: Encoding, choose: Choose, work: Callable[[Iterable[PackedRows]], Found]
     ) -> Found:
         """Bring some records together, and work on them."""
         batches = read_ahead(self._source)

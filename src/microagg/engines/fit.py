@@ -10,7 +10,7 @@ of rows, and the cell that each belongs to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -39,7 +39,7 @@ from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.encode.strata import stratum_too_small
 from microagg.engines.chunks import broken_requirement, by_key, requirements
 from microagg.engines.encoding import Coder, Encoding, PackedRows
-from microagg.engines.parts import Parts
+from microagg.engines.parts import Choose, Parts
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.errors import InputError
 from microagg.grouping.read_table import (
@@ -280,7 +280,7 @@ def _check_groups(plan: Plan, summary: TableSummary) -> None:
         raise stratum_too_small(columns, sizes, k, plan.words_of_unit(unit))
 
 
-def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] | None:
+def _records_to_join(encoding: Encoding) -> Choose | None:
     """Return what chooses the records that are needed to join rare patterns; None: none has to be joined."""
     by_pattern = encoding.plan.missing.policy == "pattern" and len(encoding.sizes) > 1
     if not by_pattern or not encoding.patterns.any():

@@ -30,6 +30,10 @@ from microagg.tables.variable import variable_of
 DRAFTED = 1 << 16  # records by which columns are judged
 
 Found = TypeVar("Found")
+Merge = Callable[[Found, Found], Found]
+"""Joins what is known of some records and of others."""
+Choose = Callable[[PackedRows], PackedRows]
+"""Returns some of the records."""
 
 
 class Parts(Protocol):
@@ -50,18 +54,12 @@ class Parts(Protocol):
         """Look at the first records, at most some number of them; None: there is none."""
 
     def reduce(
-        self,
-        work: Callable[..., Found],
-        merge: Callable[[Found, Found], Found],
-        columns: Iterable[Any],
+        self, work: Callable[..., Found], merge: Merge[Found], columns: Iterable[Any]
     ) -> Found | None:
         """Summarise batches by ``work(table, written=…)``, which needs some columns; merge the summaries."""
 
     def gather(
-        self,
-        encoding: Encoding,
-        choose: Callable[[PackedRows], PackedRows],
-        work: Callable[[Iterable[PackedRows]], Found],
+        self, encoding: Encoding, choose: Choose, work: Callable[[Iterable[PackedRows]], Found]
     ) -> Found:
         """Bring some records together, chosen from those of each batch, and work on them."""
 

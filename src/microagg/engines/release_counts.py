@@ -116,20 +116,16 @@ class CountsOnDisk:
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count all classes in one pass."""
         read = (name for question in questions for name in (*question.by, question.distinct))
-        asked = dict.fromkeys(name for name in read if name is not None)
-        needed = [name for name in asked if name not in self.units]
-        given = {name: self.units[name] for name in asked if name in self.units}
+        names = dict.fromkeys(name for name in read if name is not None)
+        needed = [name for name in names if name not in self.units]
+        given = {name: self.units[name] for name in names if name in self.units}
         records, share = 0, self.memory // max(len(questions), 1)
         with TemporaryDirectory(prefix="counting-", dir=self.scratch) as folder:
             counters = [
                 ClassCounter(
-                    Path(folder),
-                    share,
-                    question.distinct is not None,
-                    question.common,
-                    question.numbers,
+                    Path(folder), share, asked.distinct is not None, asked.common, asked.numbers
                 )
-                for question in questions
+                for asked in questions
             ]
             for batch in self.source.batches(needed):
                 written, first = Frame(batch.as_written), records

@@ -52,6 +52,7 @@ from microagg.tables.release_frame import left_out_words, random_order, released
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NO_SETTINGS = ("frame", "plan", "progress", "options")  # parameters of protect()
 _COLUMNS_NAMED = 12  # in the sentence about columns that cannot be read
 
 
@@ -208,11 +209,7 @@ def protect(
     >>> r.data["age"].to_pylist(), r.risk.smallest_class, r.evidence.verdict
     ([31.66667, 31.66667, 31.66667, 64.0, 64.0, 64.0], 3, 'green')
     """
-    settings = {
-        name: value
-        for name, value in locals().items()
-        if name not in ("frame", "plan", "progress", "options")
-    }
+    settings = {name: value for name, value in locals().items() if name not in _NO_SETTINGS}
     whole = (Plan() if plan is None else plan).override(**settings, **options)
     protected = protect_table(Frame(frame), whole, progress, is_frame=True)
     warn_of(protected.cautions)
@@ -313,7 +310,6 @@ def protect_table(
         if plan.keep_order is False:
             assert order is not None
             data = reordered(data, order)
-
     measuring = Measuring(
         plan,
         intake,

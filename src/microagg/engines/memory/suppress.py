@@ -46,10 +46,11 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
                 kept = kept[stays]
                 release = protect(quick, kept)
                 rounds.append((release.utility.information_loss, kept))
-    with suppress(MicroaggError):
-        fewer = protect(whole.plan, min(rounds, key=itemgetter(0))[1]) if rounds else whole
-        if fewer.utility.information_loss < least:
-            best = fewer
+    if rounds:
+        with suppress(MicroaggError):
+            best = protect(whole.plan, min(rounds, key=itemgetter(0))[1])
+    if best.utility.information_loss >= least:
+        best = whole
     left_out = best._measuring.intake.suppressed
     suppressed = Suppressed(left_out, left_out / intake.given, least)
     measuring = replace(best._measuring, plan=plan, suppressed=suppressed)

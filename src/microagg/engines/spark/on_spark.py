@@ -39,7 +39,7 @@ from microagg.engines.chunks import (
 )
 from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.fit import fit
-from microagg.engines.parts import Found
+from microagg.engines.parts import Choose, Found, Merge
 from microagg.engines.spark.spark_frames import (
     bundle_schema,
     by_way,
@@ -100,10 +100,7 @@ class SparkParts:
         return reduced(self.rows.coalesce(1).limit(records), look, lambda one, _: one)
 
     def reduce(
-        self,
-        work: Callable[..., Found],
-        merge: Callable[[Found, Found], Found],
-        columns: Iterable[Any],
+        self, work: Callable[..., Found], merge: Merge[Found], columns: Iterable[Any]
     ) -> Found | None:
         """Summarise batches of some columns, and merge the summaries."""
         wanted = set(columns)
@@ -112,10 +109,7 @@ class SparkParts:
         return reduced(narrow, lambda rows: work(named(rows, names), written=None), merge)
 
     def gather(
-        self,
-        encoding: Encoding,
-        choose: Callable[[PackedRows], PackedRows],
-        work: Callable[[Iterable[PackedRows]], Found],
+        self, encoding: Encoding, choose: Choose, work: Callable[[Iterable[PackedRows]], Found]
     ) -> Found:
         """Bring some records together in one task, and work on them there."""
         names = self.names
