@@ -180,8 +180,7 @@ class DiskRun:
 
         self._in_threads(sort, stretches, 0, 2 * len(stretches))
         shelf.remove()
-        counts = in_order.counts(splits.first[-1])
-        ends = ends_by_stretch(encoding, splits, counts, in_order.take, self.workers, self.folder)
+        ends = ends_by_stretch(encoding, splits, in_order, self.workers, self.folder)
         self._in_threads(release, stretches, len(stretches), 2 * len(stretches))
 
     def _shelved(self, plan: ChunkPlan | Splits) -> Shelf:

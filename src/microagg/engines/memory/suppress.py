@@ -49,7 +49,7 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
     if rounds:
         with suppress(MicroaggError):
             best = protect(whole.plan, min(rounds, key=itemgetter(0))[1])
-    if best.utility.information_loss >= least:
+    if not best.utility.information_loss < least:
         best = whole
     left_out = best._measuring.intake.suppressed
     suppressed = Suppressed(left_out, left_out / intake.given, least)
