@@ -119,6 +119,6 @@ def warm_up(
         How many parts were compiled; 0: all was there.
     """
     check_spark()
-    from microagg.engines.spark.spark_warm import warm_executors
+    from microagg.engines.spark.on_spark import warm_executors
 
     return warm_executors(session, (Plan() if plan is None else plan).override(k=k, **settings))

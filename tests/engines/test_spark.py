@@ -115,7 +115,7 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
     assert release.grouped.rounds == 2
     same_as_from_disk(release, mixed, mixed_plan(), tmp_path_factory.mktemp("disk"))
     assert {path.name for path in tmp_path.iterdir()} == kinds  # each was killed, and done again
-    assert {"_worked", "_finished_chunk", "_put_back"} <= kinds
+    assert {"worked", "finished", "_put_back"} <= kinds
     assert release.data.columns == [name for name in mixed.column_names if name != "note"]
     assert all(one.holds for one in release.verify())
     release.unpersist()

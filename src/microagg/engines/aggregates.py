@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,11 +25,13 @@ from microagg.encode.recoded_table import Recoded
 from microagg.encode.space import names_of_levels
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Coder, Encoding, PackedRows, Records
-from microagg.engines.write_and_count import as_required
+from microagg.engines.write_and_count import as_required, counted_file
 from microagg.errors import VerificationError
-from microagg.evidence.measured import Required
+from microagg.evidence.measured import CountedFile
+from microagg.formats.atomic import sha256
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels
+from microagg.measure.verify import Verification
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     MissingCounts,
@@ -108,36 +111,26 @@ def dealt_columns(
     return [GROUP, *((promise.unit, *list(promise.columns or ())[:1]) for promise in promises)]
 
 
-def shared_values(
-    encoding: Encoding,
-    records: Records,
-    labels: Labels,
-    swapping: Swapping | None = None,
-    number: int = 0,
+def _shared_values(
+    encoding: Encoding, records: Records, labels: Labels, swapping: Swapping, number: int
 ) -> tuple[ReleasedValues, Labels]:
     """Release the records of a chunk by their groups; also return their states before values are dealt.
 
-    Each chunk has at least k units of each of its strata, since it has whole groups.
-
-    Parameters
-    ----------
-    records : of the chunk
-    labels : (n,) group of each record, 0, 1, …
-    swapping : with a secret, the strata and the requirements of these records, if anything is drawn
-    number : of the chunk
-
-    Raises
-    ------
-    VerificationError
-        If what was dealt is not what a random dealing of the same values would be.
+    Each chunk has at least k units of each of its strata, since it has whole groups. What was dealt is
+    refused if it is not what a random dealing of the same values would be.
     """
     plan = encoding.plan
-    variables, origins = _columns_of_chunk(encoding, records)
+    # Dates count from the first of the chunk: so far from 0, microseconds are at the end of a double.
+    variables, origins = [], np.zeros(len(encoding.coders))
+    for j, coder in enumerate(encoding.coders):
+        column = np.ascontiguousarray(records.values[:, j])
+        if coder.variable.kind == "date" and not np.isnan(column).all():
+            origins[j] = np.nanmin(column)
+        variables.append(replace(coder.variable, values=column - origins[j]))
     relative_weights = encoding.relative_weights(records)
     units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
-    weighted = relative_weights is not None
     roundings = [
-        _rounding(encoding, coder, weighted, origin)
+        _rounding(encoding, coder, relative_weights is not None, origin)
         for coder, origin in zip(encoding.coders, origins.tolist(), strict=True)
     ]
     cells = encoding.cell_of(records)
@@ -147,9 +140,8 @@ def shared_values(
     )
     weights = None
     if encoding.releases_weight and plan.weight is not None and records.weights is not None:
-        weights, of_donors = released_weights(
-            records.weights, labels, encoding.weight_spread, terms
-        )
+        spread = encoding.weight_spread
+        weights, of_donors = released_weights(records.weights, labels, spread, terms)
         if dealt is not None and of_donors is not None:
             dealt = dealt.with_column(plan.weight.column, *of_donors)
     shared = ReleasedValues(values + origins, states, weights)
@@ -165,22 +157,6 @@ def shared_values(
     extra = np.column_stack(travels).view(np.uint64)
     before = np.column_stack([column[1] for column in dealt.before[: len(variables)]])
     return shared._replace(dealt=extra), before
-
-
-def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variable], Floats]:
-    """Return the columns of the records of a chunk, and what is to be added to each: 0 but for dates.
-
-    Dates count from the first of the chunk: so far from 0, microseconds are at the end of a double.
-    """
-    origins = np.zeros(len(encoding.coders))
-    variables = []
-    for j, coder in enumerate(encoding.coders):
-        values = np.ascontiguousarray(records.values[:, j])
-        if coder.variable.kind == "date" and not np.isnan(values).all():
-            origins[j] = np.nanmin(values)
-            values = values - origins[j]
-        variables.append(replace(coder.variable, values=values))
-    return variables, origins
 
 
 def _rounding(
@@ -223,9 +199,8 @@ def _native_category(
     """
     at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
     levels = names_of_levels(variable)
-    array = pa.array(
-        levels if len(levels) == len(variable.levels) else list(map(str, levels))
-    ).take(at)
+    has_nodes = len(levels) > len(variable.levels)
+    array = pa.array(list(map(str, levels)) if has_nodes else levels).take(at)
     if (states >= 2).any():
         array = with_codes(array, states, variable.codes)
     kind = frame.arrow_column(variable.name).type
@@ -243,11 +218,8 @@ def listing_released_levels(encoding: Encoding, released: Iterable[Floats]) -> E
     ``released`` are the values of groups, (groups, columns).
     """
     coders = list(encoding.coders)
-    lists = {
-        j: np.zeros(len(c.variable.levels), bool)
-        for j, c in enumerate(coders)
-        if c.variable.kind == "ordinal"
-    }
+    ordinal = [j for j, coder in enumerate(coders) if coder.variable.kind == "ordinal"]
+    lists = {j: np.zeros(len(coders[j].variable.levels), bool) for j in ordinal}
     for values in released if lists else ():
         for j, seen in lists.items():
             seen[values[~np.isnan(values[:, j]), j].astype(np.int64)] = True
@@ -280,27 +252,21 @@ class Sums:
             self.released + other.released,
             self.groups.merge(other.groups),
             self.cells + other.cells,
-            [
-                moments.merge(others)
-                for moments, others in zip(self.after, other.after, strict=True)
-            ],
+            [a.merge(b) for a, b in zip(self.after, other.after, strict=True)],
             [r.worse(a, b) for r, a, b in zip(rules, self.worst, other.worst, strict=True)],
             [a and b for a, b in zip(self.holds, other.holds, strict=True)],
         )
 
 
-def sums_of(
+def _sums_of(
     encoding: Encoding,
     records: Records,
     labels: Labels,
     shared: ReleasedValues,
     states: Labels,
-    rules: Sequence[Requirement] = (),
+    rules: Sequence[Requirement],
 ) -> Sums:
-    """Add up the figures of the records of a chunk.
-
-    ``states`` are those that values have before they are dealt.
-    """
+    """Add up the figures of the records of a chunk; ``states`` are those before values are dealt."""
     weights = encoding.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
     columns = len(encoding.coders)
@@ -348,28 +314,18 @@ def finish_chunk(
 ) -> Finished:
     """Release the records of a chunk by their groups, after the last turn.
 
-    Parameters
-    ----------
-    packed : the records
-    groups : (n,) group of each record
-    number : of the chunk
-    secret : of the operating system's random numbers, by which values are swapped; kept nowhere
+    ``secret`` are random numbers of the operating system, by which values are swapped; it is kept nowhere.
     """
     records, labels = encoding.records_of(packed), canonical_labels(groups)
     rules = requirements(encoding, records)
     swapping = Swapping(secret, encoding.strata[records.cells], rules, str(number))
-    shared, states = shared_values(encoding, records, labels, swapping, number)
-    sums = sums_of(encoding, records, labels, shared, states, rules)
+    shared, states = _shared_values(encoding, records, labels, swapping, number)
+    sums = _sums_of(encoding, records, labels, shared, states, rules)
     first = np.unique(labels, return_index=True)[1]
     # By the second half: the first record of a group is the one whose first half is least.
     limit = np.uint64(min(_SAMPLED / encoding.records, 1.0) * (2.0**64 - 2048))
     sampled = np.flatnonzero((records.keys[first, 1] < limit)[labels])
     return Finished(records, labels, shared, sums, sampled)
-
-
-def _rules_of(encoding: Encoding) -> list[Requirement]:
-    """Return what groups must satisfy in addition to k, for no records in particular."""
-    return requirements(encoding, encoding.records_of(np.zeros((0, encoding.width), np.uint64)))
 
 
 def added_up(encoding: Encoding, chunks: Iterable[Sums]) -> Sums:
@@ -378,9 +334,22 @@ def added_up(encoding: Encoding, chunks: Iterable[Sums]) -> Sums:
     return reduce(lambda one, other: one.merge(other, rules), chunks)
 
 
-def required(encoding: Encoding, sums: Sums) -> tuple[Required, ...]:
-    """Return the requirements in addition to k, with the figure of the worst group of all."""
-    return tuple(
-        as_required(rule, rule.say(worst), kept)
-        for rule, worst, kept in zip(_rules_of(encoding), sums.worst, sums.holds, strict=True)
-    )
+def counted_in_parts(
+    encoding: Encoding, sums: Sums, part: Path, target: Path, verified: Sequence[Verification]
+) -> CountedFile:
+    """Return what was counted in a temporary file, with the worst figures of requirements, if it holds.
+
+    Parameters
+    ----------
+    encoding, sums : of the whole table
+    part, target : the temporary file, and the name that it will have
+    verified : what was counted in it of each promise
+    """
+    rules = zip(_rules_of(encoding), sums.worst, sums.holds, strict=True)
+    met = tuple(as_required(rule, rule.say(worst), holds) for rule, worst, holds in rules)
+    return counted_file(target, verified, sha256(part), met, encoding.records)
+
+
+def _rules_of(encoding: Encoding) -> list[Requirement]:
+    """Return what groups must satisfy in addition to k, for no records in particular."""
+    return requirements(encoding, encoding.records_of(np.zeros((0, encoding.width), np.uint64)))

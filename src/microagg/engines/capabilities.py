@@ -48,9 +48,8 @@ the engine disk uses it; this job runs on spark. Leave --memory out, or say --en
     if engine not in (None, *ENGINES):
         raise InputError(f"The engine is one of {listed(ENGINES)}; got {shown(engine)}.")
     for flag, (engines, purpose) in _USES.items():
-        if not given.get(flag) or engine in engines:
-            continue
-        if engine is None and {"memory", "disk"} & {*engines}:
+        chosen = {"memory", "disk"} if engine is None else {engine}
+        if not given.get(flag) or chosen & {*engines}:
             continue
         which, use = ("the engine", "uses") if len(engines) == 1 else ("the engines", "use")
         where = "this job names no engine" if engine is None else f"this job runs on {engine}"

@@ -32,7 +32,7 @@ from microagg.engines.encoding import Encoding, PackedRows, Records
 from microagg.errors import InputError
 from microagg.grouping.group_table import codes_as_dealt, group, merge_agreeing
 from microagg.grouping.one_cell import Problem, is_searched, search_by_release
-from microagg.grouping.require.from_plan import RULES, make_requirements, within
+from microagg.grouping.require.from_plan import RULES, asked_columns, make_requirements, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.requirement_search import satisfy
 from microagg.kernels.halve import leaves_of
@@ -96,11 +96,6 @@ class ChunkPlan:
         """Turns after the first; none if every cell is in one chunk."""
         return len(self.trees) - 1 if self.trees[0] else 0
 
-    def span(self, turn: int) -> tuple[float, float]:
-        """From where to where in the search a turn after the first goes."""
-        step = (1.0 - _FIRST) / self.rounds
-        return _FIRST + (turn - 1) * step, 1.0 if turn == self.rounds else _FIRST + turn * step
-
     @property
     def n_small(self) -> int:
         """Chunks of small cells, in which there is nothing to do after the first turn."""
@@ -118,12 +113,7 @@ class ChunkPlan:
     def assign(self, X: Floats, cells: Labels, keys: Keys, turn: int = 0) -> Labels:
         """Chunk of each record in the first turn; of each group, by its centroid, in later ones.
 
-        Parameters
-        ----------
-        X : (n, c) coordinates
-        cells : (n,) the cell of each
-        keys : (n, 2) of the records; of the first record of each group
-        turn : 0, 1, …
+        ``X`` are the coordinates; ``keys`` those of the records, or of the first record of each group.
         """
         chunks = np.array(self.small, dtype=np.int64)[cells]
         for (cell, tree), start in zip(
@@ -274,10 +264,10 @@ def by_key(keys: Keys, *ties: Labels) -> Labels:
 
 def requirements(encoding: Encoding, records: Records) -> list[Requirement]:
     """Return what groups of these records must satisfy in addition to k."""
-    places = {asked: at for at, asked in enumerate(encoding.asked_columns)}
+    asked = asked_columns(encoding.block.require)
 
     def look(key: str, column: Any) -> tuple[Any, bool]:
-        column_keys = np.ascontiguousarray(records.asked[:, places[key, column]])
+        column_keys = np.ascontiguousarray(records.asked[:, asked.index((key, column))])
         if RULES[key].sees == "amounts":
             return column_keys.view(np.float64), False
         return _numbered(column_keys), False  # keys have no order
@@ -290,69 +280,46 @@ def _numbered(values: Any) -> Labels:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-def space_of_chunk(encoding: Encoding, records: Records) -> Space:
-    """Coordinates of records, and what groups of them release."""
+def _problem_of(encoding: Encoding, records: Records, span: tuple[float, float]) -> Problem:
+    """Return the problem of grouping the records of a chunk, in a span of the search."""
     if encoding.is_one_column:  # cut exactly as it is; missing values have cells of their own
-        return Space(np.nan_to_num(records.values), "none", encoded=False)
-    space = Space(
-        encoding.coordinates(records), "none", axes=tuple(coder.axes for coder in encoding.coders)
-    )
-    if encoding.is_swapped:  # their groups release the values themselves
-        return space
-    variables = [
-        replace(coder.variable, values=np.ascontiguousarray(records.values[:, j]))
-        for j, coder in enumerate(encoding.coders)
-    ]
-    return with_releases(
-        space,
-        variables,
-        encoding.states(records),
-        None,  # how often each level occurs in the whole table is known
-        encoding.plan.missing.policy,
-        encoding.block.released,
-    )
-
-
-def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> Labels:
-    """Partition the records of a chunk, in the order of :func:`by_key`; the group of each, 0, 1, ….
-
-    The cells among them are solved by themselves. ``divided`` says that later turns will go on with them.
-    """
-    cells, wanted = _numbered(encoding.cell_of(records)), requirements(encoding, records)
-    check_feasible(_of_groups(encoding, wanted, cells))
+        space = Space(np.nan_to_num(records.values), "none", encoded=False)
+    else:
+        axes = tuple(coder.axes for coder in encoding.coders)
+        space = Space(encoding.coordinates(records), "none", axes=axes)
+        if not encoding.is_swapped:  # groups of swapped values release the values themselves
+            columns = zip(encoding.coders, np.ascontiguousarray(records.values.T), strict=True)
+            space = with_releases(
+                space,
+                [replace(coder.variable, values=column) for coder, column in columns],
+                encoding.states(records),
+                None,  # how often each level occurs in the whole table is known
+                encoding.plan.missing.policy,
+                encoding.block.released,
+            )
+    wanted, seed = requirements(encoding, records), encoding.plan.seed
+    weights = encoding.relative_weights(records) if encoding.weighs else None
     asked = replace(encoding.block, scale="none", bound=False)
-    span = (0.0, _FIRST if divided else 1.0)
-    weights = encoding.relative_weights(records) if encoding.weighs else None
-    space = space_of_chunk(encoding, records)
-    problem = Problem(space, asked, wanted, weights, encoding.plan.seed, encoding.records, span)
-    return group(problem, cells).labels
+    return Problem(space, asked, wanted, weights, seed, encoding.records, span)
 
 
-def refine_chunk(
-    encoding: Encoding, records: Records, labels: Labels, span: tuple[float, float]
-) -> Labels:
-    """Refine the groups of a chunk of one cell, in the order of :func:`by_key`, in a span of the search."""
-    block = encoding.block
-    if not (find(block.method).name == "auto" or block.refine) or labels.max() == 0:
-        return canonical_labels(labels)
-    space = space_of_chunk(encoding, records)
-    weights = encoding.relative_weights(records) if encoding.weighs else None
-    wanted = requirements(encoding, records)
+def _refined(problem: Problem, labels: Labels) -> Labels:
+    """Refine the groups of a chunk of one cell, in the order of :func:`by_key`."""
+    block, wanted, span = problem.block, problem.requirements, problem.span
     effort = "fast" if block.options.get("effort") == "fast" else "balanced"
     settings: dict[str, Any] = {
-        "weights": weights,
-        "random_state": encoding.plan.seed,
-        "n_total": encoding.records,
+        "weights": problem.weights,
+        "random_state": problem.seed,
+        "n_total": problem.n_total,
     }
-    refined, X, k = canonical_labels(labels), space.searched, encoding.k
+    X, k = problem.space.searched, problem.k
     if wanted:
-        refined = satisfy(X, k, wanted, refined, effort="fast", **settings)
+        labels = satisfy(X, k, wanted, labels, effort="fast", **settings)
     else:
-        refined = refine(X, refined, k, effort=effort, span=span, **settings)
-    if span[1] < 1.0 or not is_searched(space, block, bool(wanted)):
-        return refined
-    problem = Problem(space, block, wanted, weights, encoding.plan.seed, encoding.records)
-    return search_by_release(problem, refined, effort, new_state())
+        labels = refine(X, labels, k, effort=effort, span=span, **settings)
+    if span[1] < 1.0 or not is_searched(problem.space, block, bool(wanted)):
+        return labels
+    return search_by_release(problem, labels, effort, new_state())
 
 
 class Moved(NamedTuple):
@@ -368,40 +335,43 @@ def work_on_chunk(
     plan: ChunkPlan,
     number: int,
     packed: PackedRows,
-    groups: Labels | None = None,
-    turn: int = 0,
+    groups: Labels | None,
+    turn: int,
 ) -> Moved:
     """Do what there is to do in one chunk in one turn: partition it, or refine the groups that came to it.
 
-    Parameters
-    ----------
-    number : of the chunk
-    packed : all its records, in any order
-    groups : (n,) their groups, in all turns but the first
-    turn : 0, 1, … up to ``plan.rounds``
+    ``packed`` are all its records, in any order, and ``groups``, (n,), their groups in all turns but the
+    first. Turns are 0, 1, … up to ``plan.rounds``.
     """
     ties = () if groups is None else (groups,)
     order = by_key(encoding.records_of(packed).keys, *ties)
     packed = packed[order]
     records = encoding.records_of(packed)
+    block, cells, chunks = encoding.block, encoding.cell_of(records), None
+    is_divided = number >= plan.n_small  # whose groups later turns go on with
     if groups is None:
-        labels = solve_chunk(encoding, records, divided=number >= plan.n_small)
-    elif number < plan.n_small:
-        labels = canonical_labels(groups[order])
+        problem = _problem_of(encoding, records, (0.0, _FIRST if is_divided else 1.0))
+        numbers = _numbered(cells)
+        check_feasible(_of_groups(encoding, problem.requirements, numbers))
+        labels = group(problem, numbers).labels
     else:
-        labels = refine_chunk(encoding, records, groups[order], plan.span(turn))
-    chunks = None
-    if turn == plan.rounds and encoding.block.standing is not None:
+        labels = canonical_labels(groups[order])
+        if is_divided and (find(block.method).name == "auto" or block.refine):
+            step = (1.0 - _FIRST) / plan.rounds
+            end = 1.0 if turn == plan.rounds else _FIRST + turn * step
+            problem = _problem_of(encoding, records, (_FIRST + (turn - 1) * step, end))
+            labels = _refined(problem, labels)
+    if turn == plan.rounds and block.standing is not None:
         # Where every chunk keeps to a share, the table does.
         names, states = [coder.variable.name for coder in encoding.coders], encoding.states(records)
-        codes = codes_as_dealt(encoding.plan, encoding.block, names, records.values, states)
-        X, cells = encoding.coordinates(records), encoding.cell_of(records)
-        labels = merge_agreeing(labels, X, cells, codes, encoding.block.standing)
+        codes = codes_as_dealt(encoding.plan, block, names, records.values, states)
+        X = encoding.coordinates(records)
+        labels = merge_agreeing(labels, X, cells, codes, block.standing)
     if turn < plan.rounds:
         first, sizes = np.unique(labels, return_index=True, return_counts=True)[1:]
         sums = [np.bincount(labels, column) for column in encoding.coordinates(records).T]
-        centroids, cells = np.column_stack(sums) / sizes[:, None], encoding.cell_of(records)[first]
-        chunks = plan.assign(centroids, cells, records.keys[first], turn + 1)[labels]
+        centroids = np.column_stack(sums) / sizes[:, None]
+        chunks = plan.assign(centroids, cells[first], records.keys[first], turn + 1)[labels]
     return Moved(packed, (np.int64(number) << 32) + labels, chunks)
 
 
@@ -410,10 +380,8 @@ def sound_chunks(
 ) -> ChunkPlan:
     """Join chunks that cannot be groups by themselves with their neighbours.
 
-    Parameters
-    ----------
-    counts : records of each place
-    broken_by : says what the records of some places break as one group, see :func:`broken_requirement`
+    ``counts`` are the records of each place; ``broken_by`` says what the records of some places break as one
+    group, see :func:`broken_requirement`.
     """
     asked = encoding.unit is not None or bool(encoding.block.require)
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +42,7 @@ from microagg.engines.one_column import (
     in_value_order,
     split_column,
 )
-from microagg.engines.parts import Found
+from microagg.engines.parts import Choose, Found, Merge
 from microagg.engines.scratch import Shelf
 from microagg.engines.table_summary import TableSummary
 from microagg.errors import InputError
@@ -54,32 +56,13 @@ OnProgress = Callable[[str, int, int], None]
 """Gets a stage, records done and all of them."""
 
 
-class DiskRun(NamedTuple):
-    """A table whose records have been grouped; what they release is on a shelf."""
-
-    encoding: Encoding
-    summary: TableSummary
-    sums: Sums
-    sampled: Labels  # (s, 2) rows of whole groups, some of all, and the group of each, by row
-    released: Shelf  # the row of each record and what it releases, by the batch of the input
-
-
 def group_from_disk(
-    source: BatchSource,
-    plan: Plan,
-    folder: Path,
-    on_progress: OnProgress = lambda stage, done, total: None,
-    memory: int = 1 << 30,
+    source: BatchSource, plan: Plan, folder: Path, on_progress: OnProgress, memory: int
 ) -> DiskRun:
-    """Group the records of a table that is read in parts.
+    """Group the records of a table that is read in parts, by a plan that names the columns to protect.
 
-    Parameters
-    ----------
-    source : the table
-    plan : with the columns to protect named
-    folder : where records are kept
-    on_progress : is called with how far it is; may raise to end the run
-    memory : bytes that chunks may take, which tells how many are worked on at a time
+    ``folder`` keeps records meanwhile; ``on_progress`` may raise to end the run; ``memory`` bytes may be
+    taken by chunks, which tells how many are worked on at a time.
     """
     parts = DiskParts(source, on_progress)
     encoding, summary = fit(parts, plan)
@@ -94,46 +77,56 @@ def group_from_disk(
         )
     each = COPIES * 8 * records * (encoding.width + 4)
     workers = int(np.clip(memory // each, 1, thread_count()))
-    grouping = _Grouping(source, encoding, folder, on_progress, workers)
+    run = DiskRun(
+        source, folder, on_progress, encoding, summary, workers, Shelf(folder / "released")
+    )
     if encoding.is_one_column:
-        grouping.cut_column(split_column(encoding, sample, records))
+        run.cut_column(split_column(encoding, sample, records))
     else:
-        grouping.work_in_turns(plan_chunks(encoding, sample, records))
-    reports = [report for _, report in sorted(grouping.reports.items())]
-    sums = added_up(encoding, [sums for sums, _ in reports])
-    sampled = np.concatenate([rows for _, rows in reports])
-    by_row = sampled[np.argsort(sampled[:, 0])]
-    return DiskRun(encoding, summary, sums, by_row, grouping.released)
+        run.work_in_turns(plan_chunks(encoding, sample, records))
+    return run
 
 
-class _Grouping:
-    """The records of a file on their way to groups; ``workers`` chunks are worked on at a time."""
+@dataclass(eq=False)
+class DiskRun:
+    """A table whose records are grouped; what they release is on a shelf.
 
-    def __init__(
-        self,
-        source: BatchSource,
-        encoding: Encoding,
-        folder: Path,
-        on_progress: OnProgress,
-        workers: int,
-    ) -> None:
-        self._source, self._encoding, self._folder = source, encoding, folder
-        self._on_progress, self._workers = on_progress, workers
-        self.released = Shelf(folder / "released")
-        self.reports: dict[int, tuple[Sums, Labels]] = {}
-        """The sums of each chunk, and its records in the sample of whole groups: rows and groups."""
+    ``workers`` chunks are worked on at a time.
+    """
+
+    source: BatchSource
+    folder: Path
+    on_progress: OnProgress
+    encoding: Encoding
+    summary: TableSummary
+    workers: int
+    released: Shelf
+    """The row of each record and what it releases, by the batch of the input."""
+    reports: dict[int, tuple[Sums, Labels]] = field(default_factory=dict)
+    """The sums of each chunk, and its records in the sample of whole groups: rows and groups."""
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums of all chunks."""
+        return added_up(self.encoding, [sums for _, (sums, _) in sorted(self.reports.items())])
+
+    @cached_property
+    def sampled(self) -> Labels:
+        """(s, 2) rows of whole groups, some of all, and the group of each, by row."""
+        sampled = np.concatenate([rows for _, rows in self.reports.values()])
+        return np.asarray(sampled[np.argsort(sampled[:, 0])])
 
     def work_in_turns(self, plan: ChunkPlan) -> None:
         """Work on all chunks, turn after turn."""
         shelf = self._shelved(plan)
         plan = sound_chunks(
-            self._encoding,
+            self.encoding,
             plan,
             shelf.counts(plan.n_places()),
-            lambda places: broken_requirement(self._encoding, shelf.take(places)),
+            lambda places: broken_requirement(self.encoding, shelf.take(places)),
         )
         for turn in range(plan.rounds + 1):
-            following = Shelf(self._folder / f"turn-{turn + 1}")
+            following = Shelf(self.folder / f"turn-{turn + 1}")
             self._work(plan, turn, shelf, following)
             shelf.remove()
             shelf = following
@@ -145,22 +138,22 @@ class _Grouping:
             packed, groups = shelf.take(places), None
             if turn:
                 groups, packed = packed[:, -1].astype(np.int64), packed[:, :-1]
-            moved = work_on_chunk(self._encoding, plan, number, packed, groups, turn)
+            moved = work_on_chunk(self.encoding, plan, number, packed, groups, turn)
             if moved.chunks is None:
                 self._release(number, moved.packed, moved.groups)
             else:
                 rows = np.column_stack([moved.packed, moved.groups.astype(np.uint64)])
                 following.put(number, rows, moved.chunks)
 
-        counts, records = shelf.counts(plan.n_places(turn)), self._encoding.records
+        counts, records = shelf.counts(plan.n_places(turn)), self.encoding.records
         tasks = [(int(counts[places].sum()), (n, places)) for n, places in plan.sources(turn)]
         tasks = [task for task in tasks if task[0]]
         self._in_threads(work, tasks, turn * records, (plan.rounds + 1) * records)
 
     def cut_column(self, splits: Splits) -> None:
         """Cut one column optimally, stretch by stretch."""
-        encoding, shelf = self._encoding, self._shelved(splits)
-        in_order = Shelf(self._folder / "in order")
+        encoding, shelf = self.encoding, self._shelved(splits)
+        in_order = Shelf(self.folder / "in order")
         stretches = [(1, (place,)) for place in range(splits.first[-1])]
         cells = np.repeat(np.arange(len(splits.values)), np.diff(splits.first))
 
@@ -187,28 +180,25 @@ class _Grouping:
 
         self._in_threads(sort, stretches, 0, 2 * len(stretches))
         shelf.remove()
-        counts = in_order.counts(splits.first[-1])
-        ends = ends_by_stretch(encoding, splits, counts, in_order.take, self._workers, self._folder)
+        ends = ends_by_stretch(encoding, splits, in_order, self.workers, self.folder)
         self._in_threads(release, stretches, len(stretches), 2 * len(stretches))
 
     def _shelved(self, plan: ChunkPlan | Splits) -> Shelf:
         """Put all records on a shelf, by chunk."""
-        encoding, total = self._encoding, self._source.rows
-        shelf = Shelf(self._folder / "turn-0")
-        for number, batch in enumerate(read_ahead(self._source)):
-            packed = _of_batch(batch, encoding.packed, encoding.is_csv)
-            rows = batch.first + np.arange(batch.table.num_rows)
-            kept = encoding.kept(batch.table)
-            rows = rows if kept is None else rows[kept]
-            packed = np.column_stack([packed, rows.astype(np.uint64)])
+        encoding, total = self.encoding, self.source.rows
+        shelf = Shelf(self.folder / "turn-0")
+        for number, batch in enumerate(read_ahead(self.source)):
+            end = batch.first + batch.table.num_rows
+            rows = np.arange(batch.first, end, dtype=np.uint64)[:, None]
+            packed = _of_batch(batch, partial(encoding.packed, extra=rows), encoding.is_csv)
             shelf.put(number, packed, plan.places_of(encoding, packed))
-            self._on_progress("encoding", batch.first + batch.table.num_rows, total)
+            self.on_progress("encoding", end, total)
         return shelf
 
     def _release(self, number: int, packed: PackedRows, groups: Labels) -> None:
         """Keep what the groups of a chunk release, for the output, and their sums."""
         secret = secrets.token_bytes(SECRET_BYTES)
-        chunk = finish_chunk(self._encoding, packed, groups, number, secret)
+        chunk = finish_chunk(self.encoding, packed, groups, number, secret)
         row, chosen = chunk.records.extra[:, :1], chunk.sampled
         sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
         self.reports[number] = chunk.sums, sample
@@ -216,11 +206,7 @@ class _Grouping:
         self.released.put(number, np.hstack([row, chunk.shared.packed()]), places)
 
     def _in_threads(
-        self,
-        work: Callable[..., None],
-        tasks: Iterable[tuple[int, tuple[Any, ...]]],
-        done: int,
-        total: int,
+        self, work: Callable[..., None], tasks: Iterable[tuple[int, Any]], done: int, total: int
     ) -> None:
         """Do tasks, given as size and arguments, several at a time; report how much is done of all."""
 
@@ -228,26 +214,20 @@ class _Grouping:
             with at_work():
                 work(*arguments)
 
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="microagg-chunk") as pool:
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="microagg-chunk") as pool:
             waiting = {pool.submit(counted, *arguments): size for size, arguments in tasks}
             try:
                 for future in as_completed(waiting):
                     future.result()
                     done += waiting[future]
-                    self._on_progress("grouping", done, total)
+                    self.on_progress("grouping", done, total)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
 
 
 class DiskParts:
-    """The records of a file, for the steps of all engines.
-
-    Parameters
-    ----------
-    source : the file
-    on_progress : is called with how far a pass is
-    """
+    """The records of a file, for the steps of all engines; ``on_progress`` hears how far a pass is."""
 
     def __init__(
         self, source: BatchSource, on_progress: OnProgress = lambda stage, done, total: None
@@ -265,10 +245,7 @@ class DiskParts:
         return None if head is None else work(head.table)
 
     def reduce(
-        self,
-        work: Callable[..., Found],
-        merge: Callable[[Found, Found], Found],
-        columns: Iterable[Any],
+        self, work: Callable[..., Found], merge: Merge[Found], columns: Iterable[Any]
     ) -> Found | None:
         """Summarise each batch, and merge the summaries."""
         total: Found | None = None
@@ -281,10 +258,7 @@ class DiskParts:
         return total
 
     def gather(
-        self,
-        encoding: Encoding,
-        choose: Callable[[PackedRows], PackedRows],
-        work: Callable[[Iterable[PackedRows]], Found],
+        self, encoding: Encoding, choose: Choose, work: Callable[[Iterable[PackedRows]], Found]
     ) -> Found:
         """Bring some records together, and work on them."""
         batches = read_ahead(self._source)

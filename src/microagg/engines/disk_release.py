@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,19 +18,17 @@ from microagg.engines import disk
 from microagg.engines.aggregates import (
     GROUP,
     ReleasedValues,
+    counted_in_parts,
     dealt_columns,
     listing_released_levels,
     put_back,
-    required,
 )
 from microagg.engines.disk import OnProgress, group_from_disk
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
 from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
 from microagg.engines.scratch import Shelf, check_room, in_random_order
-from microagg.engines.write_and_count import counted_file
 from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Counts, Measured
-from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, open_batches, write_batches
 from microagg.formats.csv import cell_texts, formula_cells, with_escaped_formulas
 from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
@@ -60,14 +59,12 @@ class ReleasedBatch(NamedTuple):
     values: ReleasedValues
 
 
-def _sum_of_lists(
-    cells: Sequence[tuple[str, pa.ChunkedArray]], groups: Any, csv: CsvFormat | None
-) -> Keys:
+def _sum_of_lists(table: pa.Table, names: list[str], groups: Any, csv: CsvFormat | None) -> Keys:
     """Return a sum of keys, (2,), of what rows have in some columns and of their groups, in any order.
 
     ``csv`` is the format of a CSV file, whose texts are compared; None: of a Parquet file values are.
     """
-    columns = [column if csv is None else cell_texts(name, column, csv) for name, column in cells]
+    columns = [table[name] if csv is None else cell_texts(name, table[name], csv) for name in names]
     total: Keys = row_keys([groups, *columns]).sum(axis=0, dtype=np.uint64)
     return total
 
@@ -95,13 +92,25 @@ class DiskRelease:
     ) -> None:
         self.source, self.plan, self.folder, self.memory = source, plan, folder, memory
         self.roles = plan.roles(source.names)
+        self._csv = source.format.csv if source.is_text else None
         self.left_out: list[str] = []
         # Swapped values travel with the units that had them.
         width = 8 + (4 if plan.is_swapped else 2) * len(plan.blocks[0].columns or ())
         check_room(folder, 2 * (source.rows * width * _WORD + source.bytes_in_memory))
         self.run = group_from_disk(source, plan, folder, on_progress, 2 * memory)
-        self.encoding = self.run.encoding
+        self.encoding = encoding = self.run.encoding
         self._known = Shelf(folder / "known")  # keys of what records have in each view
+        changed = [*(coder.variable.name for coder in encoding.coders), *encoding.recoders]
+        self._changed = list(dict.fromkeys(changed))  # columns
+        # What is looked at while the table is written: of the sampled records what they are before, as text,
+        # after, what groups release, and keys by view.
+        self._sampled: list[list[Any]] = [[], [], [], [], []]
+        self._formulas: dict[str, int] = collections.Counter()
+        self._uniques = ClassCounter(folder, memory // 2)
+        self._dropped = [name for name in plan.units if name in self.roles.dropped]
+        # Files of what is kept of each row and not written, in the order that _gather returns.
+        self._key_files: dict[Any, Path] = {}
+        self._batches = 0
 
     def shared(self, first: int, last: int) -> tuple[Labels, ReleasedValues]:
         """Rows of the input from one to before another that are released, and what each releases."""
@@ -122,12 +131,9 @@ class DiskRelease:
 
     def batches(self) -> Iterator[ReleasedBatch]:
         """Yield the records that are released, before and after, in the order of the input."""
-        changed = {
-            *(coder.variable.name for coder in self.encoding.coders),
-            *self.encoding.recoders,
-        }
+        changed = list(self._changed)
         if self.plan.weight is not None and self.plan.weight.release == "mean":
-            changed.add(self.plan.weight.column)
+            changed.append(self.plan.weight.column)
         values = (rows.values for rows in self.released_rows())
         encoding = listing_released_levels(self.encoding, values)
         for batch in disk.read_ahead(self.source):
@@ -147,12 +153,7 @@ class DiskRelease:
             yield ReleasedBatch(rows, before, text, released, written, shared)
 
     def write(
-        self,
-        part: Path,
-        target: Path,
-        form: FileFormat,
-        on_progress: OnProgress,
-        escape: bool = False,
+        self, part: Path, target: Path, form: FileFormat, on_progress: OnProgress, escape: bool
     ) -> CountedFile:
         """Write the released table to a temporary file next to its target, and count in what was written.
 
@@ -161,45 +162,34 @@ class DiskRelease:
         VerificationError
             If what was read back does not keep what was promised.
         """
-        schema = self.released_schema()
+        schema, encoding = self._released_schema(), self.encoding
         names = schema.names
         if escape:
             schema = with_escaped_formulas(schema.empty_table()).schema
         written_names = dict(zip(names, schema.names, strict=True))
-        self._begin_gathering(written_names)
-        encoding = self.encoding
+        unwritten = [*self._dropped, *dealt_columns(encoding, written_names)]
+        self._key_files = {name: self.folder / f"keys-{j}" for j, name in enumerate(unwritten)}
         to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
-        changed = [
-            *dict.fromkeys(
-                [*(coder.variable.name for coder in encoding.coders), *encoding.recoders]
-            )
-        ]
-        changed = [written_names.get(name, name) for name in changed]
+        changed = [written_names.get(name, name) for name in self._changed]
         tables = self._checked_tables(schema, to_csv, escape, on_progress)
         if not self.plan.keep_order:
             folder = form.folder
-
-            def places(table: pa.Table) -> Labels:
-                # The columns that folders give were not changed.
-                by_row = key_places(folder.pieces, table)
-                assert by_row is not None
-                return by_row
-
-            by_folder = part.is_dir() and folder.keeps_places(names, changed, self.encoding.records)
+            by_folder = part.is_dir() and folder.keeps_places(names, changed, encoding.records)
             changed += [] if by_folder else folder.keys
             tables = in_random_order(
                 tables,
                 self.folder / "random order",
-                self.encoding.records,
+                encoding.records,
                 min(self.memory // 4, _HELD),
-                places if by_folder else None,
+                # The columns that folders give were not changed.
+                partial(key_places, folder.pieces) if by_folder else None,
                 len({piece.keys for piece in folder.pieces}) if by_folder else 1,
             )
         columns = len(schema.names)
         promises = self.plan.promises(written_names)
         listed = [*dict.fromkeys(name for promise in promises for name in promise.columns or ())]
         csv = completed_csv(part, form.csv) if to_csv else None
-        lists = np.zeros(2, np.uint64)  # what the rows of each group have
+        lists = np.zeros(2, np.uint64)  # what the rows of each group have, less what the file has
 
         def written() -> Iterator[pa.Table]:
             """Yield what is written, and gather from each table what is counted in it."""
@@ -207,27 +197,30 @@ class DiskRelease:
             done = self.encoding.records
             for table in tables:
                 yield table.select(range(columns))
-                for path, keys in zip(
-                    self._key_files.values(), table.columns[columns:], strict=True
-                ):
+                extra = zip(self._key_files.values(), table.columns[columns:], strict=True)
+                for path, keys in extra:
                     with path.open("ab") as file:
                         file.write(keys.to_numpy().tobytes())  # which says why, if it cannot
                 if encoding.is_swapped:
                     groups = table.column(columns + list(self._key_files).index(GROUP))
-                    lists += _sum_of_lists([(name, table[name]) for name in listed], groups, csv)
+                    lists += _sum_of_lists(table, listed, groups, csv)
                 done += table.num_rows
                 on_progress("writing", done, 2 * self.encoding.records)
 
         write_batches(written(), part, form, schema, self.encoding.records, changed)
         self.left_out = left_out_words(self.source.schema, schema)
         verified, self._counts = self._count(part, written_names)
-        if encoding.is_swapped and (lists != self._lists_of(part, listed, csv)).any():
+        if encoding.is_swapped:
+            groups, back = self._gathered_keys()[GROUP], open_batches(part, self._csv)
+            for batch in back.batches(listed):
+                there = groups.slice(batch.first, batch.as_written.num_rows)
+                lists -= _sum_of_lists(batch.as_written, listed, there, csv)
+        if lists.any():
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and its groups do not have the values that were "
                 "dealt. The file was removed."
             )
-        met = required(encoding, self.run.sums)
-        return counted_file(target, verified, sha256(part), met, self.encoding.records)
+        return counted_in_parts(encoding, self.run.sums, part, target, verified)
 
     def _checked_tables(
         self, schema: pa.Schema, to_csv: bool, escape: bool, on_progress: OnProgress
@@ -254,21 +247,6 @@ class DiskRelease:
             done += written.num_rows
             on_progress("writing", done, 2 * self.encoding.records)
 
-    def _begin_gathering(self, written: Mapping[str, str]) -> None:
-        """Get ready to look at the table while it is written: a sample, keys for counts and for linkage.
-
-        ``written`` has the names of the columns in the file.
-        """
-        self._formulas: dict[str, int] = collections.Counter()
-        # Of the sampled records: before, as text, after, what groups release, and keys by view.
-        self._sampled: list[list[Any]] = [[], [], [], [], []]
-        self._uniques = ClassCounter(self.folder, self.memory // 2)
-        self._dropped = [name for name in self.plan.units if name in self.roles.dropped]
-        # What is kept of each row and not written, in the order of the columns that :meth:`_gather` returns.
-        unwritten = [*self._dropped, *dealt_columns(self.encoding, written)]
-        self._key_files = {name: self.folder / f"keys-{j}" for j, name in enumerate(unwritten)}
-        self._batches = 0
-
     def _gather(self, batch: ReleasedBatch) -> list[Keys]:
         """Look at a batch before and after; return what is kept of each row and not written.
 
@@ -276,9 +254,8 @@ class DiskRelease:
         """
         self._batches += 1
         is_text = self.source.is_text
-        self._uniques.add(
-            row_keys([batch.before[coder.variable.name] for coder in self.encoding.coders])
-        )
+        protected = (batch.before[coder.variable.name] for coder in self.encoding.coders)
+        self._uniques.add(row_keys(list(protected)))
         recoded, written = self.encoding.recoded(batch.before, batch.text if is_text else None)
         whole = Frame(recoded if written is None else written)
         keys = [np.zeros((len(batch.rows), 0), np.uint64)]
@@ -289,10 +266,9 @@ class DiskRelease:
         self._known.put(self._batches, known, batch.rows // disk.AT_ONCE)
         at = np.flatnonzero(np.isin(batch.rows, self.run.sampled[:, 0]))
         tables = (table.take(pa.array(at)) for table in (batch.before, batch.text, batch.released))
-        for held, some in zip(
-            self._sampled, (*tables, batch.values.packed()[at], known[at]), strict=True
-        ):
-            held.append(some)
+        samples = *tables, batch.values.packed()[at], known[at]
+        for held, sample in zip(self._sampled, samples, strict=True):
+            held.append(sample)
         units = ([values_as_written(whole, name, is_text)] for name in self._dropped)
         unit_keys = [np.ascontiguousarray(row_keys(values)[:, 0]) for values in units]
         dealt = batch.values.dealt
@@ -311,9 +287,8 @@ class DiskRelease:
 
         ``written`` has the names of the columns there.
         """
-        csv = self.source.format.csv if self.source.is_text else None
-        encoding = self.encoding
-        promises, back = self.plan.promises(written), open_batches(part, csv)
+        encoding, promises = self.encoding, self.plan.promises(written)
+        back = open_batches(part, self._csv)
         rows = CountsOnDisk(back, self.folder, self.memory, self._gathered_keys())
         typed = Frame(self.source.schema.empty_table())
         values: list[Any] = [written[coder.variable.name] for coder in encoding.coders]
@@ -330,15 +305,6 @@ class DiskRelease:
             unit=written.get(encoding.unit, encoding.unit),
         )
         return count_release(rows, at, encoding.k, self._uniques.sizes().unique, promises)
-
-    def _lists_of(self, part: Path, names: Sequence[str], csv: CsvFormat | None) -> Keys:
-        """Return the sum of what the rows of each group have in some columns of the file."""
-        back = open_batches(part, self.source.format.csv if self.source.is_text else None)
-        groups, total = self._gathered_keys()[GROUP], np.zeros(2, np.uint64)
-        for batch in back.batches(names):
-            there = groups.slice(batch.first, batch.as_written.num_rows)
-            total += _sum_of_lists([(name, batch.as_written[name]) for name in names], there, csv)
-        return total
 
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
@@ -361,7 +327,6 @@ class DiskRelease:
         measured = measured_at_scale(
             encoding,
             sample,
-            plan=self.plan,
             summary=run.summary,
             sums=run.sums,
             counts=self._counts,
@@ -371,7 +336,7 @@ class DiskRelease:
         )
         return replace(measured, formulas=self._formulas)
 
-    def released_schema(self) -> pa.Schema:
+    def _released_schema(self) -> pa.Schema:
         """Return the schema of the released table, with the metadata that a release needs and no other."""
         tables = (batch.written for batch in self.batches())
         first = next(tables)

@@ -126,11 +126,6 @@ class Encoding:
         return self.plan.weight is not None and self.plan.weight.release == "mean"
 
     @property
-    def has_cells(self) -> bool:
-        """Whether records of several cells, or states, have to be distinguished."""
-        return len(self.sizes) > 1
-
-    @property
     def weighs(self) -> bool:
         """Whether records weigh differently in the objective."""
         weight = self.plan.weight
@@ -158,18 +153,12 @@ class Encoding:
         """Part of the table that each record is in, and no group may cross."""
         return self.cell_numbers[records.cells]
 
-    @property
-    def asked_columns(self) -> list[tuple[str, Any]]:
-        """Requirements that look at a column: their key and the column."""
-        return asked_columns(self.block.require)
-
     @cached_property
     def _widths(self) -> list[int]:
         """Packed numbers of a record in each field of :class:`Records`, what travels with it aside."""
-        optional = [self.plan.weight, self.unit, self.has_cells or None]
-        one_each = [int(column is not None) for column in optional]
-        asked = len(self.asked_columns)
-        return [len(self.coders), len(self.recoded_columns), *one_each, asked, 2]
+        optional = self.plan.weight is not None, self.unit is not None, len(self.sizes) > 1
+        asked = len(asked_columns(self.block.require))
+        return [len(self.coders), len(self.recoded_columns), *map(int, optional), asked, 2]
 
     @property
     def width(self) -> int:
@@ -190,12 +179,9 @@ class Encoding:
         # Groups are not merged, and do not mix records with and without a value.
         if block.standing is not None or coder.axes.states is not None:
             return False
-        if (
-            coder.variable.kind not in QUANTITIES[:2]
-            or coder.variable.setting.transform is not None
-        ):
+        variable, is_plain = coder.variable, not block.options.keys() - {"effort"}
+        if variable.kind not in QUANTITIES[:2] or variable.setting.transform is not None:
             return False
-        is_plain = not block.options.keys() - {"effort"}
         return is_plain and find(block.method).guarantee_for(1, weighted=False) == "exact"
 
     @property
@@ -210,46 +196,46 @@ class Encoding:
         frame, written = recoded_batch(Frame(table), written, self.recoders)
         return frame.native, written
 
-    def packed(self, table: pa.Table, written: pa.Table | None = None) -> PackedRows:
-        """Turn a batch into packed records, a row each; records to be left out are not among them."""
+    def packed(
+        self, table: pa.Table, written: pa.Table | None = None, extra: PackedRows | None = None
+    ) -> PackedRows:
+        """Turn a batch into packed records, a row each; records to be left out are not among them.
+
+        ``extra`` has numbers of each row of the batch that travel with its record.
+        """
         kept = self.kept(table)
         if kept is not None:
             table = table.filter(pa.array(kept))
             written = None if written is None else written.filter(pa.array(kept))
+            extra = None if extra is None else extra[kept]
         whole, unrecoded = table if written is None else written, Frame(table)
         table, written = self.recoded(table, written)
         frame = Frame(table)
         text = frame if written is None else Frame(written)
         variables = self.read(frame)
         parts = [np.column_stack([variable.values for variable in variables]).view(np.uint64)]
-        parts += [
-            recoder.originals(unrecoded).view(np.uint64)[:, None]
-            for recoder in self.recoded_columns
-        ]
+        originals = (recoder.originals(unrecoded) for recoder in self.recoded_columns)
+        parts += [column.view(np.uint64)[:, None] for column in originals]
         if self.plan.weight is not None:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
         if self.unit is not None:
             parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
         keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
-        if self.has_cells:
+        if len(self.sizes) > 1:
             cells, which = cells_of(frame, self.plan, written, variables)
             numbers = np.array([self.cells.get(cell, 0) for cell in cells], np.uint64)[which]
             halves = np.array([key[0] for key in self.moved], dtype=np.uint64)
             for row in np.flatnonzero(np.isin(keys[:, 0], halves)).tolist():
                 numbers[row] = self.moved.get(tuple(keys[row].tolist()), numbers[row])
             parts.append(numbers[:, None])
-        for kind, name in self.asked_columns:
-            if RULES[kind].sees == "amounts":
-                amounts = amounts_of(frame, name)
-                asked = getattr(self.block.require, kind)[name]
-                RULES[kind].make(
-                    amounts, asked, RuleContext(names([name]), None)
-                )  # refuses wrong ones
-                parts.append(amounts.view(np.uint64)[:, None])
-            else:
+        for kind, name in asked_columns(self.block.require):
+            if RULES[kind].sees != "amounts":
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
-        parts.append(keys)
-        return np.hstack(parts)
+                continue
+            amounts, asked = amounts_of(frame, name), getattr(self.block.require, kind)[name]
+            RULES[kind].make(amounts, asked, RuleContext(names([name]), None))  # refuses wrong ones
+            parts.append(amounts.view(np.uint64)[:, None])
+        return np.hstack([*parts, keys, *([] if extra is None else [extra])])
 
     def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Find the rows of a batch that are released; None: all, which needs no look at them."""
@@ -259,37 +245,32 @@ class Encoding:
         """Read the protected columns of a batch that is recoded already."""
         settings = {coder.variable.name: coder.variable.setting for coder in self.coders}
         # One plan for all columns: checking a plan takes time linear in the columns it names.
-        plan = replace(self.plan, columns={**self.plan.columns, **settings})
-        return [self._coded(frame, coder, plan) for coder in self.coders]
-
-    def _coded(self, frame: Frame, coder: Coder, plan: Plan) -> Variable:
-        """Read a column of a batch, with the level numbers of the whole table."""
-        variable = batch_column(frame, plan, coder.variable.name, self.is_csv)
-        if variable.kind not in CATEGORIES:
-            return variable
-        number = {level: at for at, level in enumerate(coder.variable.levels)}
-        # Levels that only records have which are left out are none of the table.
-        new_numbers = [*(number.get(level, -1) for level in variable.levels), -1]
-        numbers = np.array(new_numbers, dtype=np.float64)[variable.level_numbers]
-        values = np.where(numbers < 0, np.nan, numbers)
-        return replace(
-            variable, values=values, levels=coder.variable.levels, rows=coder.variable.rows
-        )
+        plan, variables = replace(self.plan, columns={**self.plan.columns, **settings}), []
+        for whole in (coder.variable for coder in self.coders):
+            variable = batch_column(frame, plan, whole.name, self.is_csv)
+            if variable.kind in CATEGORIES:  # get the level numbers of the whole table
+                number = {level: at for at, level in enumerate(whole.levels)}
+                # Levels that only records have which are left out are none of the table.
+                new_numbers = [*(number.get(level, -1) for level in variable.levels), -1]
+                numbers = np.array(new_numbers, dtype=np.float64)[variable.level_numbers]
+                values = np.where(numbers < 0, np.nan, numbers)
+                variable = replace(variable, values=values, levels=whole.levels, rows=whole.rows)
+            variables.append(variable)
+        return variables
 
     def records_of(self, packed: PackedRows) -> Records:
         """Read packed records."""
         fields = np.split(packed, np.cumsum(self._widths), axis=1)
-        values, originals = (np.ascontiguousarray(bits).view(np.float64) for bits in fields[:2])
-        weights, units, cells = (
-            np.ascontiguousarray(column[:, 0]) if column.shape[1] else None
-            for column in fields[2:5]
+        values, originals, weights = (
+            np.ascontiguousarray(bits).view(np.float64) for bits in fields[:3]
         )
+        units, cells = fields[3].astype(np.int64), fields[4].astype(np.int64)
         return Records(
             values,
             originals,
-            None if weights is None else weights.view(np.float64),
-            None if units is None else units.astype(np.int64),
-            np.zeros(len(packed), np.int64) if cells is None else cells.astype(np.int64),
+            weights[:, 0] if weights.shape[1] else None,
+            units[:, 0] if units.shape[1] else None,
+            cells[:, 0] if cells.shape[1] else np.zeros(len(packed), np.int64),
             *fields[5:],
         )
 
@@ -309,14 +290,9 @@ class Encoding:
 
     def coordinates(self, records: Records) -> Floats:
         """Return the coordinates of records, C-contiguous."""
-        states = None
+        states: Any = [None] * len(self.coders)
         if any(coder.axes.states is not None for coder in self.coders):
-            states = self.states(records)
-        blocks = [
-            part
-            for j, coder in enumerate(self.coders)
-            for part in coder.axes.place(
-                records.values[:, j], None if states is None else states[:, j]
-            )
-        ]
+            states = self.states(records).T
+        columns = zip(self.coders, records.values.T, states, strict=True)
+        blocks = [block for coder, *column in columns for block in coder.axes.place(*column)]
         return np.ascontiguousarray(np.hstack(blocks))

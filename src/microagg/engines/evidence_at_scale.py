@@ -58,13 +58,13 @@ def _measuring(
     """Return the sampled records, ready to be measured."""
     squares = np.array([c.losses.total * c.variable.setting.importance for c in encoding.coders])
     intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
-    method = find(encoding.block.method)
+    method, block = find(encoding.block.method), encoding.block
     partition = Partition(
         labels=canonical_labels(sample.labels),
         k=encoding.k,
         method=method.name,
-        scale=encoding.block.scale,
-        options=settings_of(method, dict(encoding.block.options), plan.seed),
+        scale=block.scale,
+        options=settings_of(method, dict(block.options), plan.seed),
         sse=float(sums.within @ squares),
         sst=float(squares.sum()),
         seconds=0.0,
@@ -97,10 +97,8 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
             known, released = names_of_levels(variable), names_of_levels(coder.variable)
             place = {level: at for at, level in reversed(list(enumerate(known)))}
             numbers = [place.get(name, len(known) + at) for at, name in enumerate(released)]
-            there = ~np.isnan(values[:, j])
-            renumbered[there, j] = np.array(numbers, dtype=np.float64)[
-                values[there, j].astype(np.int64)
-            ]
+            there = np.flatnonzero(~np.isnan(values[:, j]))
+            renumbered[there, j] = np.array(numbers)[values[there, j].astype(np.int64)]
         elif coder.variable.kind == "date":
             renumbered[:, j] = values[:, j] - variable.origin
     return renumbered
@@ -109,16 +107,13 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
 def sought(encoding: Encoding, sample: Sample, keys: Keys | None = None) -> Sought:
     """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
     # All where memory would, else some, evenly over the rows.
-    n = len(sample.labels)
+    n, place = len(sample.labels), encoding.attacker.place
     wanted = sample_for(n, in_parts=True) or n
     chosen = np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
     variables = encoding.read(Frame(encoding.recoded(sample.before.take(pa.array(chosen)))[0]))
-    before = encoding.attacker.place(
-        np.column_stack([v.values for v in variables]),
-        np.column_stack([v.states for v in variables]),
-    )
-    shared = sample.shared
-    after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
+    values, states = zip(*((v.values, v.states) for v in variables), strict=True)
+    before = place(np.column_stack(values), np.column_stack(states))
+    after = place(sample.shared.values[chosen], sample.shared.states[chosen])
     return Sought(before, after, None if keys is None else keys[chosen])
 
 
@@ -126,7 +121,6 @@ def measured_at_scale(
     encoding: Encoding,
     sample: Sample,
     *,
-    plan: Plan,
     summary: TableSummary,
     sums: Sums,
     counts: Counts,
@@ -144,11 +138,10 @@ def measured_at_scale(
     the plan limits what they find or the board reads about swapping; ``measures`` are as for
     :meth:`microagg.engines.memory.release.Release.measure`.
     """
-    inertia = [
-        coder.variable.setting.importance * coder.losses.inertia for coder in encoding.coders
-    ]
+    plan, coders = encoding.given or encoding.plan, encoding.coders
+    inertia = [coder.variable.setting.importance * coder.losses.inertia for coder in coders]
     losses = [*zip(sums.within, sums.released, inertia, strict=True)]
-    protected = {coder.variable.name for coder in encoding.coders}
+    protected = {coder.variable.name for coder in coders}
     for name, recoder in encoding.recoders.items():
         if name not in protected:  # a stratum, or a column left as it is
             lost, weight = loss_by_recoding(recoder)
@@ -188,23 +181,20 @@ def _totals(
 ) -> dict[Any, dict[str, tuple[float, float]]]:
     """Return totals, means, deviations and missing values of all records, of columns that have them."""
     totals: dict[Any, dict[str, tuple[float, float]]] = {}
-    for j, coder in enumerate(encoding.coders):
+    # Weights of released values have a mean of 1.
+    scale = encoding.mean_weight if encoding.weighted else 1.0
+    for coder, cells, after in zip(encoding.coders, sums.cells, sums.after, strict=True):
+        name = coder.variable.name
         if coder.variable.levels:
             continue
-        after = sums.after[j]
-        before: Moments | Share = summary.columns[coder.variable.name].moments
+        totals[name] = {"missing": (int(cells[0]), encoding.records - after.count)}
+        before: Moments | Share = summary.columns[name].moments
         if coder.recoder is not None:
             before = coder.recoder.every
-        totals[coder.variable.name] = {
-            "missing": (int(sums.cells[j][0]), encoding.records - after.count)
-        }
-        if coder.variable.kind == "date" or not (before.count and after.count):
-            continue
-        # Weights of released values have a mean of 1.
-        scale = encoding.mean_weight if encoding.weighted else 1.0
-        totals[coder.variable.name] |= {
-            "total": (float(before.total), after.total * scale),
-            "mean": (before.mean, after.mean),
-            "sd": (before.deviation, after.deviation),
-        }
+        if coder.variable.kind != "date" and before.count and after.count:
+            totals[name] |= {
+                "total": (float(before.total), after.total * scale),
+                "mean": (before.mean, after.mean),
+                "sd": (before.deviation, after.deviation),
+            }
     return totals

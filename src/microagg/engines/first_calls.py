@@ -57,14 +57,12 @@ LABELS = np.arange(N) // K
 MANY = np.random.default_rng(1).normal(size=(16 * 130 * 2 + 100, 8))
 FIXED_LABELS = LABELS.copy()  # of a partition, which nobody may change: another type to numba
 FIXED_LABELS.flags.writeable = False
+IN_THREADS = np.random.default_rng(0).random(300_000)  # a column that is cut in several threads
 DEMANDS = demands_of([Units(np.arange(N), 1)], N)  # at least one unit in each group
+CLOSENESS = demands_of([Closeness(np.arange(N) % 4, 0.5)], N)
 
-_FEWEST: dict[str, Any] = {
-    "starts": 2,
-    "n_projections": 2,
-    "nodes": 0,
-    "generations": 1,
-}  # options of methods
+# Options of methods.
+_FEWEST: dict[str, Any] = {"starts": 2, "n_projections": 2, "nodes": 0, "generations": 1}
 
 
 def compile_part(name: str) -> None:
@@ -74,9 +72,8 @@ def compile_part(name: str) -> None:
         _PARTS[plain](WEIGHTS if plain != name else None)
         return
     method = METHODS[name]
-    options = {
-        option.name: _FEWEST[option.name] for option in method.options if option.name in _FEWEST
-    }
+    names = {option.name for option in method.options} & {*_FEWEST}
+    options = {name: _FEWEST[name] for name in names}
     partition(X[:, :1] if method.one_column else X, K, method=name, **options)
     if name == "centroid":
         partition(MANY, 2, method=name)
@@ -139,17 +136,6 @@ def _required_merging(_: Any) -> None:
     sum_of_squares(X, LABELS, WEIGHTS)
 
 
-def _closeness(_: Any) -> None:
-    demands = demands_of([Closeness(np.arange(N) % 4, 0.5)], N)
-    for method in (k_first, t_first):
-        method(X, K, demands)
-
-
-def _one_column(_: Any) -> None:
-    partition(X[:, :1], K)
-    partition(np.random.default_rng(0).random(300_000), K)  # in several threads
-
-
 def _tables_in_parts(_: Any) -> None:
     """Compile what only the disk and Spark engines need."""
     Moments().add(X[:, 0].copy())
@@ -162,30 +148,25 @@ def _tables_in_parts(_: Any) -> None:
             counter.sizes()
 
 
-def _linkage(_: Any) -> None:
-    rows, zeros, sizes = np.arange(N), np.zeros(N), np.ones(N, np.int64)
-    count_by_scan(X, rows, zeros, zeros, X, sizes, sizes.copy())
-
-
-def _linkage_in_a_tree(_: Any) -> None:
-    rows, zeros, sizes = np.arange(N), np.zeros(N), np.ones(N, np.int64)
-    count_by_tree(X, rows, zeros, zeros, for_thread(build(X, rows)), sizes, sizes.copy())
-
+# Arguments of kernels of linkage.
+_ROWS, _ZEROS, _SIZES = np.arange(N), np.zeros(N), np.ones(N, np.int64)
 
 _PARTS: dict[str, Callable[[Any], object]] = {
     "best": lambda _: refine(X, LABELS, K, effort="best"),
     "bound": lambda _: lower_bound(X, K, effort="balanced"),
     "bound of larger k": lambda _: lower_bound(X, EXACT_K + 1, effort="balanced"),
-    "closeness": _closeness,
+    "closeness": lambda _: [method(X, K, CLOSENESS) for method in (k_first, t_first)],
     "large search": _large_search,
     "last search": _last_search,
-    "linkage": _linkage,
-    "linkage in a tree": _linkage_in_a_tree,
+    "linkage": lambda _: count_by_scan(X, _ROWS, _ZEROS, _ZEROS, X, _SIZES, _SIZES.copy()),
+    "linkage in a tree": lambda _: count_by_tree(
+        X, _ROWS, _ZEROS, _ZEROS, for_thread(build(X, _ROWS)), _SIZES, _SIZES.copy()
+    ),
     "many records": lambda weights: mdav(
         MANY, 2, weights=None if weights is None else np.ones(len(MANY))
     ),
     "mdav": lambda weights: mdav(X, K, weights=weights),
-    "one column": _one_column,
+    "one column": lambda _: [partition(column, K) for column in (X[:, :1], IN_THREADS)],
     "required merging": _required_merging,
     "required start": lambda _: grown(X, WEIGHTS, DEMANDS, K, new_state()),
     "search": _search,

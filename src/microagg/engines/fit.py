@@ -10,7 +10,7 @@ of rows, and the cell that each belongs to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.typing import Labels
 from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import Encoder, LevelCounts
@@ -39,7 +38,7 @@ from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.encode.strata import stratum_too_small
 from microagg.engines.chunks import broken_requirement, by_key, requirements
 from microagg.engines.encoding import Coder, Encoding, PackedRows
-from microagg.engines.parts import Parts
+from microagg.engines.parts import Choose, Parts
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.errors import InputError
 from microagg.grouping.read_table import (
@@ -111,13 +110,17 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
         return merged
 
     summary = summary_by(after, {})
-    dates, log_units = _dates_in_text(parts, after, summary), _units_of_logarithms(summary)
+    dates = _dates_in_text(parts, after, summary)
+    log_units = {}  # of columns with values that are not positive: their median, see Transform
+    for name, column in summary.columns.items():
+        used = column.outside if column.kind == "spiked" else column.moments
+        if len(column.sizes.keys) and used.low <= 0:
+            log_units[name] = column.sizes.quantile(0.5)
     if dates or log_units:  # which only the whole table tells
         after = replace(after, columns={**after.columns, **dates})
         summary = summary_by(after, log_units)
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
-    _check_feasible(after, summary)
-    _check_strata(after, summary)
+    _check_groups(after, summary)
     return join_rare_patterns(parts, encoding), summary
 
 
@@ -136,16 +139,6 @@ def _dates_in_text(parts: Parts, plan: Plan, summary: TableSummary) -> dict[Any,
             name: column for name, column in dates.items() if types.kind_in_words(name) == "text"
         }
     return dates
-
-
-def _units_of_logarithms(summary: TableSummary) -> dict[Any, float]:
-    """Units of logarithms, of columns with values that are not positive: their median, see Transform."""
-    units = {}
-    for name, column in summary.columns.items():
-        used = column.outside if column.kind == "spiked" else column.moments
-        if len(column.sizes.keys) and used.low <= 0:
-            units[name] = column.sizes.quantile(0.5)
-    return units
 
 
 def encoding_of(
@@ -219,10 +212,15 @@ def _coder(
     setting, block = plan.column(name), plan.blocks[0]
     levels: tuple[Any, ...] = ()
     if statistics.levels:
-        kind, levels = (
-            setting.kind or statistics.kind or "nominal",
-            _levels(name, setting, statistics),
-        )
+        kind = setting.kind or statistics.kind or "nominal"
+        if setting.levels is not None:
+            # Each batch has checked that nothing else occurs, and has shown them in its own type.
+            shown_as = {str(level).strip(): level for level in statistics.levels}
+            levels = tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
+        elif setting.kind == "ordinal" and any(isinstance(x, str) for x in statistics.levels):
+            raise no_order(name)
+        else:
+            levels = tuple(sorted(statistics.levels))
         counts = statistics.counted(levels)
         assert isinstance(counts, LevelCounts)
         check_no_identifier(name, kind, setting, len(statistics.levels), counts.present)
@@ -263,51 +261,30 @@ def _original(recoder: Recoder, kind: str, mean_weight: float) -> tuple[Variable
     return before, LossScale(inertia, total, NumberEncoder(Transform(None), centred))
 
 
-def _levels(name: Any, setting: Column, statistics: ColumnStatistics) -> tuple[Any, ...]:
-    """List the levels of a category in their order."""
-    if setting.levels is None:
-        if setting.kind == "ordinal" and any(isinstance(level, str) for level in statistics.levels):
-            raise no_order(name)
-        return tuple(sorted(statistics.levels))
-    # Each batch has checked that nothing else occurs, and has shown them in its own type.
-    shown_as = {str(level).strip(): level for level in statistics.levels}
-    return tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
-
-
-def _check_strata(plan: Plan, summary: TableSummary) -> None:
-    """Refuse strata that fewer than k units have, or records where none are counted."""
-    block = plan.blocks[0]
-    columns, unit, k = plan.strata_of(block).columns, plan.unit_of(block).column, block.k or 1
-    sizes: Counter[tuple[Any, ...]] = Counter()
-    for (stratum, _), records in summary.cells.items():
-        sizes[stratum] += records
-    if unit is not None:
-        sizes = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
-    if columns and min(sizes.values()) < k:
-        raise stratum_too_small(columns, sizes, k, plan.words_of_unit(unit))
-
-
-def _check_feasible(plan: Plan, summary: TableSummary) -> None:
-    """Refuse a table that has fewer units, different values or weights than one group needs."""
-    block = plan.blocks[0]
-    unit = plan.unit_of(block).column
-    require = block.require
-    asked = replace(
-        block, require=Require(distinct=require.distinct, population=require.population)
-    )
+def _check_groups(plan: Plan, summary: TableSummary) -> None:
+    """Refuse a table, and strata, that have fewer units, values or weights than one group needs."""
+    block, unit = plan.blocks[0], plan.unit_of(plan.blocks[0]).column
+    require = Require(distinct=block.require.distinct, population=block.require.population)
     weights = None if plan.weight is None else np.array([float(summary.weights.total)])
     # Of each stratum k units are known, if it has so many: then the table has them, too.
     units = None if unit is None else np.arange(len(frozenset().union(*summary.units.values())))
 
-    def look(key: str, name: Any) -> tuple[Any, bool]:
+    def look(_: str, name: Any) -> tuple[Any, bool]:
         return np.arange(len(summary.different[name])), False
 
-    check_feasible(make_requirements(asked, units, unit, weights, look))
+    check_feasible(make_requirements(replace(block, require=require), units, unit, weights, look))
+    columns, k = plan.strata_of(block).columns, block.k or 1
+    sizes = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
+    if unit is None:
+        for (stratum, _), records in summary.cells.items():
+            sizes[stratum] += records
+    if columns and min(sizes.values()) < k:
+        raise stratum_too_small(columns, sizes, k, plan.words_of_unit(unit))
 
 
-def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] | None:
+def _records_to_join(encoding: Encoding) -> Choose | None:
     """Return what chooses the records that are needed to join rare patterns; None: none has to be joined."""
-    by_pattern = encoding.plan.missing.policy == "pattern" and encoding.has_cells
+    by_pattern = encoding.plan.missing.policy == "pattern" and len(encoding.sizes) > 1
     if not by_pattern or not encoding.patterns.any():
         return None
     most = _held_at_most(encoding)
@@ -345,17 +322,17 @@ def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
         needed = reduce(lambda held, packed: choose(np.concatenate([held, packed])), batches, none)
         return _with_rare_joined(encoding, needed)
 
-    def check_strata(batches: Iterable[PackedRows]) -> None:
-        """Refuse a table or stratum that breaks a requirement even as one group."""
-        if broken := broken_requirement(encoding, np.concatenate(list(batches)), by_strata=True):
-            raise InputError(broken)
+    def broken_by_strata(batches: Iterable[PackedRows]) -> str:
+        return broken_requirement(encoding, np.concatenate(list(batches)), by_strata=True)
 
     joined, blanked = parts.gather(encoding, choose, join)
     try:
         check_blanked(encoding.patterns, encoding.sizes, blanked, encoding.plan)
     except InputError:
-        if encoding.block.require:
-            parts.gather(encoding, lambda packed: packed, check_strata)
+        if encoding.block.require:  # which a table or a stratum may break even as one group
+            broken = parts.gather(encoding, lambda packed: packed, broken_by_strata)
+            if broken:
+                raise InputError(broken) from None
         raise
     return joined
 
@@ -368,7 +345,8 @@ def _held_at_most(encoding: Encoding) -> int:
 def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding, int]:
     """Return the encoding by which no pattern has fewer than k units, and the fewest values to blank for it.
 
-    ``packed`` are the records of :func:`_records_to_join`.
+    ``packed`` are the records of :func:`_records_to_join`; those whose pattern was changed move to the cell
+    of the new one.
     """
     records = encoding.records_of(packed)
     # In the order of keys, so that it does not matter how the records came.
@@ -386,21 +364,15 @@ def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding,
         None if rules is None else partial(can_be_group, rules),
         encoding.sizes[records.cells] > _held_at_most(encoding),
     )
-    return _with_cells(encoding, records, joined.states), joined.blanked
-
-
-def _with_cells(encoding: Encoding, records: Any, states: Labels) -> Encoding:
-    """Move records whose pattern was changed to the cell of the new pattern."""
     listed, cells, sizes = list(encoding.cells), dict(encoding.cells), encoding.sizes.tolist()
     moved: dict[tuple[int, int], int] = {}
-    for row in np.flatnonzero((states != encoding.patterns[records.cells]).any(axis=1)).tolist():
+    for row in np.flatnonzero((joined.states != states).any(axis=1)).tolist():
         old = int(records.cells[row])
-        new = cells.setdefault((listed[old][0], tuple(states[row].tolist())), len(cells))
+        new = cells.setdefault((listed[old][0], tuple(joined.states[row].tolist())), len(cells))
         sizes += [0] * (len(cells) - len(sizes))
         sizes[old] -= 1
         sizes[new] += 1
         moved[tuple(records.keys[row].tolist())] = new
     patterns = np.array([pattern for _, pattern in cells], dtype=np.int64)
-    return replace(
-        encoding, cells=cells, patterns=patterns, sizes=np.array(sizes, np.int64), moved=moved
-    )
+    changed = replace(encoding, cells=cells, patterns=patterns, moved=moved)
+    return replace(changed, sizes=np.array(sizes, np.int64)), joined.blanked

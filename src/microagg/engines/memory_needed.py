@@ -34,13 +34,12 @@ def needed(source: BatchSource, plan: Plan, looked: bool = True) -> int:
     The coordinates of categories are estimated by the levels that the first records have, or, unless these
     are ``looked`` at, are the most that there can be.
     """
-    named = {n for block in plan.blocks for n in block.columns or ()}
-    protected = [name for name in source.names if name in named or not named]
-    protected = [name for name in protected if name not in plan.drop]
+    named = {name for block in plan.blocks for name in block.columns or ()} or {*source.names}
+    protected = [name for name in source.names if name in named and name not in plan.drop]
     coordinates = (MOST_COORDINATES - 1) * len(protected)
     if looked:
-        kinds = {name: plan.column(name).kind for name in protected}
-        coordinates = sum(_coordinates(source, source.head[n], kinds[n]) for n in protected)
+        head, column = source.head, plan.column
+        coordinates = sum(_coordinates(source, head[n], column(n).kind) for n in protected)
     others = len(source.names) - len(protected)
     per_record = _RECORD + _VALUE * len(protected) + _KNOWN * others + _COORDINATE * coordinates
     text = _TEXT * source.bytes_in_memory if source.is_text else 0
@@ -49,16 +48,16 @@ def needed(source: BatchSource, plan: Plan, looked: bool = True) -> int:
 
 def _coordinates(source: BatchSource, column: pa.ChunkedArray, kind: str | None) -> int:
     """Coordinates of a protected column beyond the first; numbers, orders and dates have one."""
+    has_levels = kind in CATEGORIES and kind != "ordinal"
     if kind is None:
-        texts = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if not texts and not pa.types.is_dictionary(column.type):
-            return 0
-        if source.is_text:
+        types = pa.types
+        is_text = types.is_string(column.type) or types.is_large_string(column.type)
+        has_levels = is_text or types.is_dictionary(column.type)
+        if has_levels and source.is_text:
             test = NumberTest(source.format.csv.decimal, codes_are_text=True)
             test.add(column)
-            if test.way is not None:
-                return 0
-    elif kind not in CATEGORIES or kind == "ordinal":
+            has_levels = test.way is None
+    if not has_levels:
         return 0
     levels = int(pc.count_distinct(column).as_py())
     return min(max(levels - 2, 0), MOST_COORDINATES - 1)

@@ -15,7 +15,6 @@ Same      Equal values are taken in the order of the keys of their rows, whichev
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from microagg.algorithms.univariate.chain import overlap_for
 from microagg.algorithms.univariate.sorted_cut import cut_stretches
 from microagg.base.typing import Floats, Labels
 from microagg.engines.encoding import Encoding, PackedRows, Records
+from microagg.engines.scratch import Shelf
 from microagg.measure.row_keys import Keys
 
 STRETCH = 1 << 21  # records, about
@@ -89,40 +89,28 @@ def in_value_order(records: Records, packed: PackedRows) -> PackedRows:
     return packed[order]
 
 
-def _values_to_cut(encoding: Encoding, packed: PackedRows, begin: int) -> Floats:
-    """Return the values by which records in their order are cut; ``begin`` is the column of the first.
-
-    Where records release no value, any of them may go together: their columns are cut.
-    """
-    if not len(packed):
-        return np.zeros(0)
-    records = encoding.records_of(packed)
-    cell = encoding.cell_of(records)[0]
-    if encoding.patterns[encoding.cell_numbers == cell, 0].all():  # missing, and so released
-        return np.arange(begin, begin + len(records), dtype=np.float64)
-    return np.ascontiguousarray(records.values[:, 0])
-
-
 def ends_by_stretch(
-    encoding: Encoding,
-    splits: Splits,
-    counts: Labels,
-    read: Callable[[list[int]], PackedRows],
-    most: int,
-    folder: Path,
+    encoding: Encoding, splits: Splits, in_order: Shelf, most: int, folder: Path
 ) -> dict[int, Labels]:
     """Find the ends of the groups that end in each stretch, counted from its first record.
 
-    ``counts`` are the records of the stretches, and ``read`` gives those of one of them in their order; at
-    most some number of stretches is cut at a time, and what does not meet goes to the folder.
+    ``in_order`` has the records of each stretch in their order; at most some number of stretches is cut at
+    a time, and what does not meet goes to the folder.
     """
-    ends = {place: np.zeros(0, dtype=np.int64) for place in range(splits.first[-1])}
+    counts = in_order.counts(splits.first[-1])
+    ends = {place: np.zeros(0, dtype=np.int64) for place in range(len(counts))}
     for low, high in pairwise(splits.first):
         sizes = counts[low:high]
         begins = np.cumsum(sizes) - sizes
 
         def values_of(at: int, low: int = low, begins: Labels = begins) -> Floats:
-            return _values_to_cut(encoding, read([low + at]), int(begins[at]))
+            """Return the values by which the records of a stretch are cut."""
+            records = encoding.records_of(in_order.take([low + at]))
+            cell = encoding.cell_of(records)[:1]
+            # Where records release no value, any of them may go together: their numbers are cut.
+            if len(cell) and encoding.patterns[encoding.cell_numbers == cell, 0].all():
+                return np.asarray(begins[at] + np.arange(len(records), dtype=np.float64))
+            return np.ascontiguousarray(records.values[:, 0])
 
         if sizes.any():
             cut = cut_stretches(sizes.tolist(), values_of, encoding.k, most=most, folder=folder)

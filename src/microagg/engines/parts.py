@@ -5,9 +5,11 @@ What the draft says about all records, that a column has one value throughout, i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from operator import or_
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -28,6 +30,10 @@ from microagg.tables.variable import variable_of
 DRAFTED = 1 << 16  # records by which columns are judged
 
 Found = TypeVar("Found")
+Merge = Callable[[Found, Found], Found]
+"""Joins what is known of some records and of others."""
+Choose = Callable[[PackedRows], PackedRows]
+"""Returns some of the records."""
 
 
 class Parts(Protocol):
@@ -48,18 +54,12 @@ class Parts(Protocol):
         """Look at the first records, at most some number of them; None: there is none."""
 
     def reduce(
-        self,
-        work: Callable[..., Found],
-        merge: Callable[[Found, Found], Found],
-        columns: Iterable[Any],
+        self, work: Callable[..., Found], merge: Merge[Found], columns: Iterable[Any]
     ) -> Found | None:
         """Summarise batches by ``work(table, written=…)``, which needs some columns; merge the summaries."""
 
     def gather(
-        self,
-        encoding: Encoding,
-        choose: Callable[[PackedRows], PackedRows],
-        work: Callable[[Iterable[PackedRows]], Found],
+        self, encoding: Encoding, choose: Choose, work: Callable[[Iterable[PackedRows]], Found]
     ) -> Found:
         """Bring some records together, chosen from those of each batch, and work on them."""
 
@@ -73,19 +73,16 @@ def completed(parts: Parts, plan: Plan) -> Completed:
     if looked is None:
         raise no_records()
     drafted, constant = looked
-    if not constant:
-        return drafted
 
-    def keys_of(table: pa.Table, written: pa.Table | None) -> dict[Any, set[int]]:
-        """Keys of the values of each column: of all, or of some if there are several."""
+    def values_of(table: pa.Table, written: pa.Table | None) -> set[tuple[Any, int]]:
+        """Return each of these columns with the key of its value, or two keys if it has several."""
         whole = table if written is None else written
-        return {n: set(np.unique(row_keys([whole[n]])[:, 0])[:2].tolist()) for n in constant}
+        keys = {name: np.unique(row_keys([whole[name]])[:, 0])[:2].tolist() for name in constant}
+        return {(name, key) for name in constant for key in keys[name]}
 
-    def merged(first: dict[Any, set[int]], second: dict[Any, set[int]]) -> dict[Any, set[int]]:
-        return {name: keys | second[name] for name, keys in first.items()}
-
-    keys_by_column = parts.reduce(keys_of, merged, constant) or {}
-    varying = [name for name, keys in keys_by_column.items() if len(keys) > 1]
+    values = (parts.reduce(values_of, or_, constant) if constant else None) or set()
+    often = Counter(name for name, _ in values)
+    varying = [name for name in constant if often[name] > 1]
     if varying:
         has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
         raise InputError(

@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from microagg.errors import InputError
 from microagg.evidence.measured import Counts
-from microagg.formats.batches import Batch, BatchSource
+from microagg.formats.batches import BatchSource
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import ClassCounter, keys_of
 from microagg.measure.known_columns import largest_first
 from microagg.measure.risk import Agreement
-from microagg.measure.row_keys import Keys
 from microagg.measure.verify import Countable, Question, Verification, count_promises, why_left_out
 from microagg.plan.plan import Promise
 from microagg.tables.frame import Frame
@@ -117,39 +116,28 @@ class CountsOnDisk:
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count all classes in one pass."""
         read = (name for question in questions for name in (*question.by, question.distinct))
-        needed = dict.fromkeys(name for name in read if name not in (None, *self.units))
+        names = dict.fromkeys(name for name in read if name is not None)
+        needed = [name for name in names if name not in self.units]
+        given = {name: self.units[name] for name in names if name in self.units}
         records, share = 0, self.memory // max(len(questions), 1)
         with TemporaryDirectory(prefix="counting-", dir=self.scratch) as folder:
             counters = [
                 ClassCounter(
-                    Path(folder),
-                    share,
-                    question.distinct is not None,
-                    question.common,
-                    question.numbers,
+                    Path(folder), share, asked.distinct is not None, asked.common, asked.numbers
                 )
-                for question in questions
+                for asked in questions
             ]
             for batch in self.source.batches(needed):
+                written, first = Frame(batch.as_written), records
+                records += len(written)
+                extra = {name: units.slice(first, len(written)) for name, units in given.items()}
+                if any(len(units) < len(written) for units in extra.values()):
+                    raise _wrong_units()
                 for question, counter in zip(questions, counters, strict=True):
-                    counter.add(*self._keys(batch, question))
-                records += batch.as_written.num_rows
-            for question in questions:
-                for name in self._extra(question) if records else ():
-                    _check_units(len(self.units[name]), records)
+                    counter.add(*keys_of(written, question, self.source.is_text, extra))
+            if records and any(len(units) > records for units in given.values()):
+                raise _wrong_units()
             return [counter.sizes() for counter in counters]
-
-    def _keys(self, batch: Batch, asked: Question) -> list[Keys]:
-        """Return the keys of the records of a batch, see :func:`microagg.measure.count_by_keys.keys_of`."""
-        written, extra = Frame(batch.as_written), {}
-        for name in self._extra(asked):
-            extra[name] = self.units[name].slice(batch.first, len(written))
-            _check_units(len(extra[name]), len(written))
-        return keys_of(written, asked, self.source.is_text, extra)
-
-    def _extra(self, asked: Question) -> list[Any]:
-        """List what a question asks for and the file does not have."""
-        return [name for name in (*asked.by, asked.distinct) if name in self.units]
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Look at all cells; the first records show what a column is meant to hold."""
@@ -164,9 +152,8 @@ class CountsOnDisk:
         return {name: why_left_out(head, name, cells) for name, cells in odd.items()}
 
 
-def _check_units(given: int, records: int) -> None:
-    if given != records:
-        raise InputError(
-            "Units that are given next to a file have one value for each of its records; their number "
-            "differs. Give those of this file."
-        )
+def _wrong_units() -> InputError:
+    return InputError(
+        "Units that are given next to a file have one value for each of its records; their number differs. "
+        "Give those of this file."
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +93,7 @@ def in_random_order(
     folder: Path,
     rows: int,
     memory: int,
-    places: Callable[[pa.Table], Labels] | None = None,
+    places: Callable[[pa.Table], Any] | None = None,
     n_places: int = 1,
 ) -> Iterator[pa.Table]:
     """Bring all rows of a table that does not fit into memory into random order.
@@ -106,14 +107,9 @@ def in_random_order(
     tables : the table in consecutive parts
     folder : for the rows that wait; what is there is removed
     rows : of the whole table
-    memory : bytes of the rows that are held at a time; work on them takes about three times as much
+    memory : bytes of the rows that are held at a time, and yielded, about; work takes three times as much
     places : returns the place of each row, 0 to ``n_places`` − 1, such as its folder: rows come by their
         places, in random order within each
-
-    Yields
-    ------
-    pyarrow.Table
-        Parts of the table in its new order, of about ``memory`` bytes or fewer.
     """
     shutil.rmtree(folder, ignore_errors=True)
     held: list[pa.Table] = []
@@ -121,9 +117,20 @@ def in_random_order(
     waiting = buckets = 0
 
     def put_away() -> None:
-        files.append(folder / str(len(files)))
-        _write_by_bucket(pa.concat_tables(held), files[-1], buckets, places, n_places)
+        """Write what is held to a file of Arrow, one batch for each place and bucket, drawn for each row."""
+        table = pa.concat_tables(held)
         held.clear()
+        drawn = np.frombuffer(os.urandom(8 * table.num_rows), np.uint64) % np.uint64(buckets)
+        if places is not None:
+            drawn = drawn + np.uint64(buckets) * places(table).astype(np.uint64)
+        order = np.argsort(drawn, kind="stable")
+        ends = np.searchsorted(drawn[order], np.arange(n_places * buckets + 1))
+        table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
+        files.append(folder / str(len(files)))
+        with files[-1].open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            for start, end in pairwise(ends.tolist()):
+                arrays = [column.chunk(0).slice(start, end - start) for column in table.columns]
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=table.schema))
 
     for table in tables:
         held.append(table)
@@ -150,26 +157,6 @@ def in_random_order(
         if whole.num_rows:
             yield whole.unify_dictionaries().take(pa.array(order))
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_by_bucket(
-    table: pa.Table,
-    path: Path,
-    buckets: int,
-    places: Callable[[pa.Table], Labels] | None,
-    n_places: int,
-) -> None:
-    """Write rows to a file of Arrow, one batch for each place and bucket, which is drawn for each row."""
-    drawn = np.frombuffer(os.urandom(8 * table.num_rows), np.uint64) % np.uint64(buckets)
-    if places is not None:
-        drawn = drawn + np.uint64(buckets) * places(table).astype(np.uint64)
-    order = np.argsort(drawn, kind="stable")
-    ends = np.searchsorted(drawn[order], np.arange(n_places * buckets + 1))
-    table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
-    with path.open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        for start, end in pairwise(ends.tolist()):
-            arrays = [column.chunk(0).slice(start, end - start) for column in table.columns]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=table.schema))
 
 
 def check_room(folder: Path, needed: int) -> None:

@@ -53,11 +53,9 @@ class TableSummary:
 
     def merge(self, other: TableSummary) -> TableSummary:
         """Return what is known of both together."""
+        columns, others = self.columns, other.columns
         return TableSummary(
-            {
-                name: statistics.merge(other.columns[name])
-                for name, statistics in self.columns.items()
-            },
+            {name: statistics.merge(others[name]) for name, statistics in columns.items()},
             self.cells + other.cells,
             self.weights.merge(other.weights),
             self.records + other.records,
@@ -73,17 +71,13 @@ def summarise(
     written: pa.Table | None = None,
     log_units: Mapping[Any, float] | None = None,
 ) -> TableSummary:
-    """Summarise a batch.
+    """Summarise a batch, whose columns are typed as in the whole table.
 
-    Parameters
-    ----------
-    table : its records, typed as the whole table is
-    plan : with the columns to protect named
-    written : the same records as they stand in a CSV file
-    log_units : of columns that count by their logarithm and have values that are not positive
+    ``written`` has the same records as they stand in a CSV file; ``log_units`` are of columns that count by
+    their logarithm and have values that are not positive.
     """
     frame, log_units = Frame(table), log_units or {}
-    block = plan.blocks[0]
+    block, k = plan.blocks[0], plan.blocks[0].k or 1
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
     unit = plan.unit_of(block).column
     as_read = frame if written is None else Frame(written)
@@ -106,10 +100,9 @@ def summarise(
         columns[name].check_levels(name)
         if units is not None and columns[name].levels:
             there = ~variable.missing
-            columns[name].holders = _by_value(
-                variable.level_numbers[there], variable.levels, units[there], block.k or 1
-            )
-            columns[name].most_holders = block.k or 1
+            levels, numbers = variable.levels, variable.level_numbers[there]
+            columns[name].holders = _by_value(numbers, levels, units[there], k)
+            columns[name].most_holders = k
     check_relations(plan, frame, variables)
     protected = [variables[name] for name in block.columns or ()]
     cells, which = cells_of(frame, plan, written, protected)
@@ -120,8 +113,8 @@ def summarise(
     if units is not None:
         number: dict[Any, int] = {}
         strata = np.array([number.setdefault(stratum, len(number)) for stratum, _ in cells])
-        in_strata = _by_value(strata[which], list(number), units, block.k or 1)
-    return TableSummary(columns, counted, masses, len(frame), different, in_strata, block.k or 1)
+        in_strata = _by_value(strata[which], list(number), units, k)
+    return TableSummary(columns, counted, masses, len(frame), different, in_strata, k)
 
 
 def batch_column(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:

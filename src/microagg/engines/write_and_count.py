@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -17,7 +17,6 @@ from microagg.formats.atomic import replacing
 from microagg.formats.csv import no_formulas, with_escaped_formulas
 from microagg.formats.files import (
     FORMATS,
-    Source,
     cannot_hold,
     difference,
     kind_of,
@@ -83,7 +82,15 @@ class ReleasedTable:
         table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
         if self.plan.keep_order is None:
             table = table.take(self.order)
-        return released_table(table if kept is None else self._with_text(table, kept))
+        if kept is not None and self.intake.rows is not None:
+            kept = kept.take(self.intake.rows)
+        there = frozenset(() if kept is None else kept.column_names)
+        for name in self.roles.released:
+            if kept is not None and name in there and name not in self.recoded_columns:
+                column = kept[name] if self.order is None else kept[name].take(self.order)
+                at = table.column_names.index(name)
+                table = table.set_column(at, kept.schema.field(name), column)
+        return released_table(table)
 
     def placed_in(self, folder: FolderLayout) -> ReleasedTable:
         """Return the table with its rows by the files of a folder such as year=2024, in random order within.
@@ -93,11 +100,10 @@ class ReleasedTable:
         places = key_places(folder.pieces, Frame(self.data).to_arrow(unnamed_index=False))
         if self.order is None or places is None:
             return self
-        if self.plan.keep_order is None:
-            by_file = np.argsort(places[self.order], kind="stable")
-            return replace(self, order=self.order[by_file])
-        by_file = np.argsort(places, kind="stable")
-        return replace(self, data=reordered(self.data, by_file), order=self.order[by_file])
+        has_order = self.plan.keep_order is False  # of the file, in data
+        by_file = np.argsort(places if has_order else places[self.order], kind="stable")
+        data = reordered(self.data, by_file) if has_order else self.data
+        return replace(self, data=data, order=self.order[by_file])
 
     def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> CountedFile:
         """Write the table to a file that gets its name only after it was read back and counted."""
@@ -107,15 +113,10 @@ class ReleasedTable:
         if escape and not FORMATS[kind].has_formulas:
             raise no_formulas(target)
         with replacing(target) as part:
-            return self.write(self.table(kind), part, target, form, escape)
+            return self.write(self.table(kind), part, target, form or FileFormat(), escape)
 
     def write(
-        self,
-        table: pa.Table,
-        part: Path,
-        target: Path,
-        form: FileFormat | None,
-        escape: bool = False,
+        self, table: pa.Table, part: Path, target: Path, form: FileFormat, escape: bool
     ) -> CountedFile:
         """Write the table to a temporary file next to its target, read it back and count.
 
@@ -128,16 +129,25 @@ class ReleasedTable:
             table = with_escaped_formulas(table)
         # An index comes last.
         written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
-        form = form or FileFormat()
         write_file(table, part, form)
         back = read_file(part, csv=form.csv, sheet=form.excel.sheet, hashed=True)
         units = self._units_not_told(written)
         verified = verify_all(back, self.plan.promises(written), units=units)
-        broken = broken_relation(self.plan, Frame(back.table))
-        fault = f"does not keep the relation {broken}" if broken is not None else None
-        if fault := fault or self._dealing_fault(back, written):
-            raise _refused(target, fault)
-        required = self._required(back, written)
+        broken, file = broken_relation(self.plan, Frame(back.table)), Frame(back.as_written)
+        if broken is not None:
+            raise _refused(target, f"does not keep the relation {broken}")
+
+        def codes(name: Any) -> Labels:
+            """Return codes of the values in the file, in the order of the records."""
+            rows = codes_as_written(file, written[name], back.is_text)
+            in_order = np.empty_like(rows)
+            in_order[slice(None) if self.order is None else self.order] = rows
+            return in_order
+
+        for dealt in self.dealt:
+            if dealt is not None and (fault := dealt.fault(codes)):
+                raise _refused(target, fault)
+        required = self._required(codes)
         counted = counted_file(target, verified, back.sha256, required, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
@@ -145,31 +155,13 @@ class ReleasedTable:
             raise _refused(target, f"is not what was written: {differs}", " Write another format.")
         return counted
 
-    def _dealing_fault(self, back: Source, written: Mapping[Any, str]) -> str | None:
-        """Say what is wrong with swapped values in a file that was read back; None: nothing is."""
-        file = Frame(back.as_written)
-
-        def codes(name: Any) -> Labels:
-            return self._as_given(codes_as_written(file, written[name], back.is_text))
-
-        faults = (None if part is None else part.fault(codes) for part in self.dealt)
-        return next((fault for fault in faults if fault is not None), None)
-
-    def _as_given(self, rows: Labels) -> Labels:
-        """Bring something of each row of the file into the order of the records."""
-        if self.order is None:
-            return rows
-        in_order = np.empty_like(rows)
-        in_order[self.order] = rows
-        return in_order
-
-    def _required(self, back: Source, written: Mapping[Any, str]) -> tuple[Required, ...]:
+    def _required(self, codes: Callable[[Any], Labels]) -> tuple[Required, ...]:
         """Count requirements over the combinations of values in a file that was read back.
 
         Each is counted over the records of equal values, which are unions of groups, or over the groups
         of swapped values; what the file no longer tells, such as a dropped unit, is known of each record.
+        ``codes`` gives those of a column in the file, in the order of the records.
         """
-        file = Frame(back.as_written)
         required = []
         for encoded, dealt in zip_longest(self.inputs, self.dealt):
             if not encoded.requirements:
@@ -179,11 +171,7 @@ class ReleasedTable:
             else:
                 columns = [variable.name for variable in encoded.variables]
                 shared = self.plan.also_shared(self.plan.block_of(columns))
-                codes = [
-                    codes_as_written(file, written[name], back.is_text)
-                    for name in [*columns, *shared]
-                ]
-                labels = self._as_given(combine(codes))
+                labels = combine([codes(name) for name in [*columns, *shared]])
             required += [
                 as_required(rule, rule.say(rule.figure(labels)), rule.holds(labels))
                 for rule in encoded.requirements
@@ -212,21 +200,6 @@ class ReleasedTable:
         if self.order is not None:
             units_by = {key: units[self.order] for key, units in units_by.items()}
         return {key: pa.array(units, mask=units < 0) for key, units in units_by.items()}
-
-    def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
-        """Put the untouched columns in as they stand in the file."""
-        there = frozenset(as_written.column_names)
-        if self.intake.rows is not None:
-            as_written = as_written.take(self.intake.rows)
-        for name in self.roles.released:
-            if name not in there or name in self.recoded_columns:
-                continue
-            column = as_written[name]
-            if self.order is not None:
-                column = column.take(self.order)
-            at = table.column_names.index(name)
-            table = table.set_column(at, as_written.schema.field(name), column)
-        return table
 
 
 def as_required(rule: Requirement, figure: str, passed: bool) -> Required:

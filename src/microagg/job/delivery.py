@@ -66,20 +66,17 @@ class Delivery:
         kept = "--keep-rejected PATH would keep it elsewhere"
         if job.keep_rejected is not None:
             kept = f"it is kept in {shown(str(job.keep_rejected), 300)}"
-            self._keep(job.keep_rejected)
+            with replacing_all([job.keep_rejected], folder=self.table.is_dir()) as (copy,):
+                if self.table.is_dir():
+                    shutil.copytree(self.table, copy, dirs_exist_ok=True)
+                else:
+                    shutil.copyfile(self.table, copy)
         self.rejected = True
         reports = range(2 * len(job.reports))
         shown_to_readers = {at for at in reports if job.reports[at // 2][1]}
         self.parts.withheld |= shown_to_readers | {*range(len(reports), len(self.parts))}
         words = f"{reason}. {shown(counted.path, 300)} was not released; {kept}."
         return replace(evidence, rejected=words)
-
-    def _keep(self, path: Path) -> None:
-        with replacing_all([path], folder=self.table.is_dir()) as (part,):
-            if self.table.is_dir():
-                shutil.copytree(self.table, part, dirs_exist_ok=True)
-            else:
-                shutil.copyfile(self.table, part)
 
 
 @contextmanager

@@ -16,6 +16,9 @@ from microagg.engines.memory.control_group import seconds_for_evidence
 from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
+from microagg.formats.batches import BatchSource
+from microagg.formats.files import Source
+from microagg.formats.layouts import FileFormat
 from microagg.job.delivery import Delivery
 from microagg.job.job import Job
 from microagg.job.observer import Observer
@@ -97,6 +100,14 @@ class Engine(ABC):
         words = f"attacks with people put aside as controls take about {time}"
         self.observer.stage("attacking", words if seconds >= NOTICED else "")
         return progress, lambda: stopped
+
+    def format_to_write(self, source: Source | BatchSource) -> FileFormat:
+        """Return the format of the source that was read, as far as the target is of the same kind."""
+        job, kind = self.job, self.job.kind_of_target
+        same = job.reads.suffix.lower() == job.writes.suffix.lower()
+        if not same and (kind != source.kind or kind == "csv"):
+            return source.format.for_another(job.csv)
+        return source.format
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what a report shows, as plain data; only memory has public ones."""

@@ -14,23 +14,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microagg.engines.aggregates import counted_in_parts
 from microagg.engines.capabilities import check_engine
 from microagg.engines.disk import DiskParts
 from microagg.engines.disk_release import DiskRelease
 from microagg.engines.memory_needed import least_in_parts, memory_for
 from microagg.engines.parts import Parts, completed, with_order_of_types
 from microagg.engines.scratch import scratch_folder
-from microagg.engines.spark.on_spark import SparkParts, group_in_spark
+from microagg.engines.spark.on_spark import SparkParts, group_in_spark, is_warm, warm_executors
 from microagg.engines.spark.spark_frames import (
     TIMES_IN_FILES,
     in_microseconds,
     on_spark,
     positional,
-    with_nanoseconds,
 )
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
-from microagg.engines.spark.spark_warm import is_warm, warm_executors
 from microagg.errors import InputError, MicroaggError, TableError, listed, shown
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
@@ -58,7 +57,7 @@ class EngineInParts(Engine):
     def read(self) -> list[str]:
         """Open the source."""
         self.source = self.job.looked or open_batches(self.job.reads)  # which refuses other kinds
-        self.job.check_names(self.source.names)
+        self.job.plan.roles(self.source.names)  # which refuses columns that the table does not have
         self.records, self.columns = self.source.rows, len(self.source.names)
         return []
 
@@ -140,14 +139,11 @@ class DiskEngine(EngineInParts):
 
     def write(self, delivery: Delivery) -> CountedFile:
         """Write the table batch by batch, and count in it."""
-        job, source = self.job, self.source
-        same = job.reads.suffix.lower() == job.writes.suffix.lower()
-        same = same and job.kind_of_target == source.kind
-        keeps_form = same or job.to_folder
-        form = source.format if keeps_form else source.format.for_another(job.csv)
-        part, report = delivery.table, self.observer.progress
+        form, report = self.format_to_write(self.source), self.observer.progress
         with self.unchanged():
-            counted = self.release.write(part, job.writes, form, report, job.escape_formulas)
+            counted = self.release.write(
+                delivery.table, self.job.writes, form, report, self.job.escape_formulas
+            )
         self.left_out = self.release.left_out
         return counted
 
@@ -174,19 +170,17 @@ class SparkEngine(EngineInParts):
         self._session = session = self.closing.enter_context(opened)
         if words := exposure_words(session):
             self.observer.exposed(words)
-        nanoseconds = with_nanoseconds(self.source.schema)
+        for name, value in TIMES_IN_FILES.items():
+            self.closing.callback(_if_alive, session.conf.set, name, session.conf.get(name))
+            session.conf.set(name, value)
+        frame = session.read.parquet(str(self.job.reads.absolute()))
+        self._frame, nanoseconds = in_microseconds(frame, self.source.schema)
         if nanoseconds:
             left_out.append(
                 "Spark has times in microseconds: nanoseconds are cut off in "
                 f"{listed(nanoseconds, limit=5)}."
             )
-        for name, value in TIMES_IN_FILES.items():
-            before: Any = session.conf.get(name)
-            self.closing.callback(_if_alive, session.conf.set, name, before)
-            session.conf.set(name, value)
-        frame = session.read.parquet(str(self.job.reads.absolute()))
-        self._frame = in_microseconds(frame, self.source.schema, nanoseconds)
-        self.job.check_names(self._frame.columns)
+        self.job.plan.roles(self._frame.columns)
         return left_out
 
     def parts(self) -> SparkParts:
@@ -221,7 +215,8 @@ class SparkEngine(EngineInParts):
             for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # files that Spark adds
                 path.unlink()
             self.left_out = left_out_words(self.source.schema, open_batches(part).schema)
-            return self.release.counted(part, self.job.writes, verified)
+            encoding, sums = self.release.grouped.encoding, self.release.grouped.sums
+            return counted_in_parts(encoding, sums, part, self.job.writes, verified)
 
     @on_spark()
     def measure(self) -> Measured:
@@ -257,13 +252,11 @@ def _progress_of(session: SparkSession, on_progress: Callable[[int, int], None])
     def look() -> None:
         with suppress(Exception):  # of an observer that stops, or of a Spark that is gone
             while not ended.wait(_EVERY):
-                stages = {
-                    number: tracker.getStageInfo(number) for number in tracker.getActiveStageIds()
-                }
-                active = {number: stage for number, stage in stages.items() if stage is not None}
-                tasks_of.update((number, stage.numTasks) for number, stage in active.items())
+                stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                active = [stage for stage in stages if stage is not None]
+                tasks_of.update((stage.stageId, stage.numTasks) for stage in active)
                 if active:
-                    report({number: stage.numCompletedTasks for number, stage in active.items()})
+                    report({stage.stageId: stage.numCompletedTasks for stage in active})
             if tasks_of:
                 report({})
 

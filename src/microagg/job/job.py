@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -73,12 +73,7 @@ class Job(JobSettings):
         """The source, opened once to look at names and size; None: its kind is only read as a whole."""
         if not FORMATS[kind_of(self.reads)].in_batches:
             return None
-        return open_batches(self.reads, self.csv, self.numbers)
-
-    @property
-    def numbers(self) -> list[Any]:
-        """Columns that are numbers even if they look like codes."""
-        return numbers_of(self.plan)
+        return open_batches(self.reads, self.csv, numbers_of(self.plan))
 
     @property
     def about_records(self) -> int | None:
@@ -130,7 +125,11 @@ class Job(JobSettings):
             )
         if self.escape_formulas and not FORMATS[kind].has_formulas:
             raise no_formulas(self.writes)
-        self._check_header()
+        opened = None if stands_for_several(self.reads) else self.looked
+        if opened is not None:  # the header of a CSV file, or the footer of a Parquet file
+            self.plan.roles(opened.names)  # which refuses columns that the table does not have
+            if opened.kind == "parquet":
+                self.check_analyses(opened.schema, self.plan)
 
     def _check_target(self, target: Path, folder: bool, *others: Path) -> None:
         """Refuse places that cannot be written to; ``others`` are files of the same job."""
@@ -147,12 +146,9 @@ class Job(JobSettings):
     def _check_ledger(self, *taken: Path) -> None:
         """Refuse a ledger where it cannot take its name in one step with the release."""
         if self.ledger is None:
-            for flag, value, usual in (
-                ("--key", self.key, None),
-                ("--leavers", self.leavers, "withhold"),
-            ):
-                if value != usual:
-                    raise InputError(f"{flag} is about a ledger; say which with --ledger.")
+            if self.key is not None or self.leavers != "withhold":
+                flag = "--leavers" if self.key is None else "--key"
+                raise InputError(f"{flag} is about a ledger; say which with --ledger.")
             return
         if not is_plain(self.target) or is_folder_target(
             self.writes, self.reads if is_plain(self.source) else None
@@ -210,15 +206,6 @@ class Job(JobSettings):
                 job.check()
                 yield job
 
-    def _check_header(self) -> None:
-        """Refuse what the header of a CSV file or the footer of a Parquet file shows to be wrong."""
-        opened = None if stands_for_several(self.reads) else self.looked
-        if opened is None:
-            return
-        self.check_names(opened.names)
-        if opened.kind == "parquet":
-            self.check_analyses(opened.schema, self.plan)
-
     def check_analyses(self, schema: Any, plan: Plan) -> None:
         """Refuse analyses that cannot be done with columns of these types."""
         gone = {*plan.drop, *plan.renumber}
@@ -252,10 +239,6 @@ class Job(JobSettings):
             "--bound": any(block.bound for block in self.plan.blocks),
             "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
         }
-
-    def check_names(self, names: Collection[Any]) -> None:
-        """Refuse columns that the table does not have."""
-        self.plan.roles(names)
 
     @property
     def reports(self) -> list[tuple[Path, bool]]:

@@ -21,11 +21,11 @@ from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
 from microagg.formats.csv import formula_cells
 from microagg.formats.files import FORMATS, Source, read_file, what_is_left
-from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery
 from microagg.job.earlier_reports import check_newest
 from microagg.job.engine import NOTICED, Engine
+from microagg.job.job import numbers_of
 from microagg.ledger.carry import Carrying
 from microagg.ledger.checks import with_plain_means
 from microagg.ledger.ledger_file import (
@@ -65,19 +65,20 @@ class MemoryEngine(Engine):
     def read(self) -> list[str]:
         """Read the file."""
         job = self.job
-        if (
-            job.ledger is not None
-        ):  # no other run can write to it until the files have taken their names
+        if job.ledger is not None:
+            # No other run can write to it until the files have taken their names.
             self._key = self.closing.enter_context(opened_key(job.ledger, make=True))
             before = read_ledger(job.ledger, self._key)
             check_newest(job.report_folders, job.ledger, before)
             finish_killed_run(before)
             self._carrying = Carrying(before, self._key, job.key, job.leavers)
         self._source = source = read_file(
-            job.reads, job.numbers, job.csv, sheet=job.sheet, hashed=True
+            job.reads, numbers_of(job.plan), job.csv, sheet=job.sheet, hashed=True
         )
         self.digest = source.sha256
-        job.check_names(source.as_written.column_names)
+        job.plan.roles(
+            source.as_written.column_names
+        )  # which refuses columns that it does not have
         self._table = Table.of(source)
         self.records, self.columns = len(self._table.frame), len(self._table.frame.names)
         return what_is_left(source, job.writes, job.plan.drop)
@@ -109,18 +110,16 @@ class MemoryEngine(Engine):
         """Say how long the search takes where it takes minutes, as it does over categories of many levels."""
         plan, frame = self.drafted.plan, self._table.frame
         columns = [name for block in plan.blocks for name in block.columns or ()]
-        a_coordinate = _SECONDS_A_COORDINATE * self.records
-        if any(block.method != "auto" or block.options for block in plan.blocks):
-            return ""
-        if a_coordinate * MOST_COORDINATES * len(columns) < _MINUTE:
+        a_coordinate = _SECONDS_A_COORDINATE * self.records / _MINUTE
+        is_quick = a_coordinate * MOST_COORDINATES * len(columns) < 1
+        if is_quick or any(block.method != "auto" or block.options for block in plan.blocks):
             return ""
         nominal = [name for name in columns if plan.column(name).kind in ("nominal", "hierarchy")]
         levels = [len(frame.levels(name)[1]) for name in nominal]
         coordinates = len(columns) + sum(min(n, MOST_COORDINATES) - 1 for n in levels)
-        if a_coordinate * coordinates < _MINUTE:
-            return ""
-        minutes = plural(round(a_coordinate * coordinates / _MINUTE), "minute")
-        return f"about {minutes} of computing, shared by all cores"
+        minutes = a_coordinate * coordinates
+        words = f"about {plural(round(minutes), 'minute')} of computing, shared by all cores"
+        return "" if minutes < 1 else words
 
     def group(self) -> None:
         """Group the records, and prove a bound for the board's report where that takes seconds."""
@@ -146,23 +145,22 @@ class MemoryEngine(Engine):
     def write(self, delivery: Delivery) -> CountedFile:
         """Write the table."""
         job, kind, release = self.job, self.job.kind_of_target, self._release.released_table
+        form = self.format_to_write(self._source)
         if job.to_folder:
-            release = release.placed_in(self._format().folder)
+            release = release.placed_in(form.folder)
         self._released = release.table(kind, self._source.kept_for(kind))
         # Columns are compared with the file as far as they are written as it holds them.
         self.left_out = self._release.left_out
         if self._source.kept_for(kind) is not None:
             self.left_out = left_out_words(self._source.table.schema, self._released.schema)
-        return release.write(
-            self._released, delivery.table, job.writes, self._format(), job.escape_formulas
-        )
+        return release.write(self._released, delivery.table, job.writes, form, job.escape_formulas)
 
     def history(self, counted: CountedFile, delivery: Delivery) -> History | None:
         """Add this release to the ledger."""
         carrying = self._carrying
         if carrying is None:
             return None
-        form, order = self._format(), self._release.released_table.order
+        form, order = self.format_to_write(self._source), self._release.released_table.order
         assert order is not None  # a kept order is refused
         back = read_file(delivery.table, csv=form.csv, sheet=form.excel.sheet)
         self._ledger = ledger = carrying.ledger(
@@ -202,35 +200,19 @@ class MemoryEngine(Engine):
             measured = replace(measured, formulas=formula_cells(self._released))
         if job.prices:
             self.observer.stage("pricing")
-            with self.clock.time("price"):
-                measured = replace(measured, prices=self._prices())
+            with self.clock.time("price"), suppress(StopSearch):  # who does not wait has no prices
+                prices = price_table(
+                    self._table,
+                    self.drafted.plan,
+                    progress=lambda done, total: self.observer.progress("pricing", done, total),
+                    counted_loss=self._release.utility.information_loss,
+                )
+                measured = replace(measured, prices=prices.for_report())
         return measured
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what the report for the board, or for the public, shows."""
         return self._release.report_model(evidence, public)
-
-    def _prices(self) -> dict[str, Any] | None:
-        """Price other decisions; None if somebody does not wait for that."""
-        try:
-            priced = price_table(
-                self._table,
-                self.drafted.plan,
-                progress=lambda done, total: self.observer.progress("pricing", done, total),
-                counted_loss=self._release.utility.information_loss,
-            )
-        except StopSearch:
-            return None
-        return priced.for_report()
-
-    def _format(self) -> FileFormat:
-        """Return the format to write: that of the source, as far as the target is of the same kind."""
-        job, source = self.job, self._source
-        kind = job.kind_of_target
-        same = job.reads.suffix.lower() == job.writes.suffix.lower()
-        if not same and (kind != source.kind or kind == "csv"):
-            return source.format.for_another(job.csv)
-        return source.format
 
 
 def _words_of_proof(seconds: float | None) -> str:

@@ -44,28 +44,28 @@ class Observer:
         """Note that the files have taken their names: whatever happens now, they exist."""
 
 
+_LOG = logging.getLogger("microagg")
+
+
 class LoggingObserver(Observer):
     """Writes what a job does to the logger "microagg": stages and files as info, progress for debugging."""
 
-    def __init__(self) -> None:
-        self._log = logging.getLogger("microagg")
-
     def stage(self, name: str, words: str = "") -> None:
         """Log that a stage begins."""
-        self._log.info("%s%s", name, f": {words}" if words else "")
+        _LOG.info("%s%s", name, f": {words}" if words else "")
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Log how much of a stage is done."""
-        self._log.debug("%s: %d of %d", stage, done, total)
+        _LOG.debug("%s: %d of %d", stage, done, total)
 
     def left_out(self, words: str) -> None:
         """Log what the target cannot hold."""
-        self._log.info("left out: %s", words)
+        _LOG.info("left out: %s", words)
 
     def exposed(self, words: str) -> None:
         """Warn that others can read the table."""
-        self._log.warning("%s", words)
+        _LOG.warning("%s", words)
 
     def written(self, files: Sequence[Place]) -> None:
         """Log the names of the files."""
-        self._log.info("written: %s", ", ".join(map(str, files)))
+        _LOG.info("written: %s", ", ".join(map(str, files)))

@@ -64,21 +64,16 @@ def run(job: Job, observer: Observer | None = None) -> JobResult:
 
 def _engine(job: Job) -> type[Engine]:
     """Return the engine that was asked for; else memory where the table fits, or disk."""
-    if job.engine == "spark":
-        from microagg.job.engine_in_parts import SparkEngine
-
-        return SparkEngine
+    in_parts = job.engine in ("disk", "spark")
     if job.engine is None and job.looked is not None:
         from microagg.engines.memory_needed import fits
 
-        on_disk = not fits(job.looked, job.memory, job.plan)
-    else:
-        on_disk = job.engine == "disk"
-    if not on_disk:
+        in_parts = not fits(job.looked, job.memory, job.plan)
+    if not in_parts:
         return MemoryEngine
-    from microagg.job.engine_in_parts import DiskEngine
+    from microagg.job.engine_in_parts import DiskEngine, SparkEngine
 
-    return DiskEngine
+    return SparkEngine if job.engine == "spark" else DiskEngine
 
 
 def _walk(engine: Engine) -> JobResult:

@@ -156,11 +156,10 @@ def seconds_for_evidence(records: int, columns: int, grouping: float) -> float:
     """
     some = min(records, MOST_RECORDS)
     controls = round(CONTROL_SHARE * some)
-    once = grouping * some / max(records, 1)
-    once += seconds_needed(
-        some - controls, some - controls, controls, columns, questions=_QUESTIONS
-    )
-    return once * (TRIALS if some <= _FEW_RECORDS else 1)
+    rest = some - controls
+    seconds = seconds_needed(rest, rest, controls, columns, questions=_QUESTIONS)
+    seconds += grouping * some / max(records, 1)
+    return seconds * (TRIALS if some <= _FEW_RECORDS else 1)
 
 
 def part_of(progress: OnProgress | None, trial: int, trials: int) -> OnProgress | None:

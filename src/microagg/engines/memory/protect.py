@@ -56,6 +56,7 @@ from microagg.tables.release_frame import left_out_words, random_order, released
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NO_SETTINGS = ("frame", "plan", "progress", "options")  # parameters of protect()
 _COLUMNS_NAMED = 12  # in the sentence about columns that cannot be read
 
 
@@ -212,11 +213,7 @@ def protect(
     >>> r.data["age"].to_pylist(), r.risk.smallest_class, r.evidence.verdict
     ([31.66667, 31.66667, 31.66667, 64.0, 64.0, 64.0], 3, 'green')
     """
-    settings = {
-        name: value
-        for name, value in locals().items()
-        if name not in ("frame", "plan", "progress", "options")
-    }
+    settings = {name: value for name, value in locals().items() if name not in _NO_SETTINGS}
     whole = (Plan() if plan is None else plan).override(**settings, **options)
     protected = protect_table(Frame(frame), whole, progress, is_frame=True)
     warn_of(protected.cautions)
@@ -251,6 +248,8 @@ def protect_table(
     is_frame : whether the table is handed over as a frame, whose order is kept
     carrying : with the groups of earlier releases of the same people
     """
+    import pyarrow as pa
+
     clock = clock or Clock()
     if isinstance(plan, Plan):
         plan.check_complete()
@@ -258,12 +257,10 @@ def protect_table(
             plan = complete(table, plan, missing_words(text is not None), coded)
     guesses, plan = plan.guesses, plan.plan
 
-    def protected(plan: Plan, rows: Labels | None, **more: Any) -> Release:
+    def protected(plan: Plan, rows: Labels | None, **watch: Any) -> Release:
         """Protect some rows by a plan that has a role for every column."""
-        completed = Completed(plan, guesses)
-        return protect_table(
-            table, completed, text=text, coded=coded, rows=rows, is_frame=is_frame, **more
-        )
+        like: dict[str, Any] = {"text": text, "coded": coded, "rows": rows, "is_frame": is_frame}
+        return protect_table(table, Completed(plan, guesses), **like, **watch)
 
     if plan.suppress.most:
         watch = {"progress": progress, "clock": clock, "on_plan": on_plan, "carrying": carrying}
@@ -317,12 +314,6 @@ def protect_table(
         if plan.keep_order is False:
             assert order is not None
             data = reordered(data, order)
-
-    def again(other: Plan, rows: Labels | None = None) -> Release:
-        if rows is None:
-            return protect_table(table, other, None, text, coded)
-        return protected(other, rows)
-
     measuring = Measuring(
         plan,
         intake,
@@ -334,13 +325,19 @@ def protect_table(
         {name: counts for block in released for name, counts in block.missing_counts.items()},
         recoded,
         _about_unreadable(table, guesses or {}, plan),
-        lambda other: again(other)._measuring,
+        lambda other: protect_table(table, other, None, text, coded)._measuring,
         is_frame=is_frame,
     )
-    inputs = [given for _, given in wanted]
     dealt = [block.dealt for block in released]
     if dealt_weight is not None and dealt[0] is not None:
         dealt[0] = dealt[0].with_column(*dealt_weight)
+    left_out = []
+    if isinstance(table.native, pa.Table):
+        left_out = left_out_words(table.native.schema, data.schema)
+    elif getattr(table.native, "attrs", None):
+        left_out = [
+            "Left out, because a release does not need it: the attributes (attrs) of the frame."
+        ]
     return Release(
         data=data,
         plan=plan,
@@ -348,12 +345,18 @@ def protect_table(
         parts=parts,
         seconds=clock.seconds,
         _measuring=measuring,
-        _again=again,
+        _again=protected,
         released_table=ReleasedTable(
-            data, plan, intake, inputs, measuring.recoded_columns, order, dealt
+            data,
+            plan,
+            intake,
+            [given for _, given in wanted],
+            measuring.recoded_columns,
+            order,
+            dealt,
         ),
         drafted=guesses,
-        left_out=_left_out(table.native, data),
+        left_out=left_out,
     )
 
 
@@ -455,19 +458,6 @@ def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
         )
 
 
-def _left_out(given: Any, data: Any) -> list[str]:
-    """Say which metadata of a frame its release does not have."""
-    import pyarrow as pa
-
-    if isinstance(given, pa.Table):
-        return left_out_words(given.schema, data.schema)
-    if getattr(given, "attrs", None):
-        return [
-            "Left out, because a release does not need it: the attributes (attrs) of the frame."
-        ]
-    return []
-
-
 def _about_unreadable(
     table: Frame, guesses: Mapping[Any, Guess], plan: Plan
 ) -> tuple[Caution, ...]:
@@ -480,16 +470,11 @@ def _about_unreadable(
         what: str = guesses[name].looks_like
         if what == "quantity":
             what = "infinite values"
-        cells = table.odd_numbers(name) if what == "number stored as text" else None
-        described.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
-        hints.add("" if cells is None else cells.hint)
+        elif what == "number stored as text" and (cells := table.odd_numbers(name)) is not None:
+            what = cells.in_words()
+            hints.add(cells.hint)
+        described.append(f"{listed_names([name])} ({what})")
     more = f" and {len(left) - _COLUMNS_NAMED} more" if len(left) > _COLUMNS_NAMED else ""
+    words = f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}."
     way_out = "Correct them to have them protected; the plan's notes say how."
-    return (
-        Caution(
-            "warning",
-            tuple(left),
-            f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}.",
-            " ".join([*sorted(hints), way_out]).strip(),
-        ),
-    )
+    return (Caution("warning", tuple(left), words, " ".join([*sorted(hints - {""}), way_out])),)

@@ -9,7 +9,9 @@ rounds is carried out as the plan says. If it does not lose less than all record
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -31,17 +33,26 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
     ``protect`` protects some records of the table by a plan, None for all of them.
     """
     whole = protect(replace(plan, suppress=Suppress()), None)
-    n = whole._measuring.intake.given
+    release, quick, intake = whole, whole.plan.with_little_effort(), whole._measuring.intake
+    most, kept = int(plan.suppress.most * intake.given), intake.rows
+    kept = np.arange(intake.given) if kept is None else kept
+    rounds = []  # the loss with little effort, and the rows that stay
     best, least = whole, whole.utility.information_loss
-    if rows := _rows_to_keep(whole, int(plan.suppress.most * n), protect):
-        try:
-            fewer = protect(whole.plan, min(rows, key=lambda one: one[0])[1])
-        except MicroaggError:  # such as a stratum that is too small without them
-            fewer = whole
-        if fewer.utility.information_loss < least:
-            best = fewer
+    with suppress(MicroaggError):  # such as a stratum that is too small without them
+        for turn in range(1, _ROUNDS + 1):
+            allowed = most * turn // _ROUNDS - (len(intake) - len(kept))
+            stays = _without_farthest(release, allowed)
+            if not stays.all():
+                kept = kept[stays]
+                release = protect(quick, kept)
+                rounds.append((release.utility.information_loss, kept))
+    if rounds:
+        with suppress(MicroaggError):
+            best = protect(whole.plan, min(rounds, key=itemgetter(0))[1])
+    if not best.utility.information_loss < least:
+        best = whole
     left_out = best._measuring.intake.suppressed
-    suppressed = Suppressed(left_out, left_out / n, least)
+    suppressed = Suppressed(left_out, left_out / intake.given, least)
     measuring = replace(best._measuring, plan=plan, suppressed=suppressed)
     return replace(
         best,
@@ -49,26 +60,6 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
         _measuring=measuring,
         released_table=replace(best.released_table, plan=plan),
     )
-
-
-def _rows_to_keep(whole: Release, most: int, protect: Protect) -> list[tuple[float, Labels]]:
-    """Return, for each round, the loss with little effort and the rows that stay."""
-    rounds = []
-    release, plan = whole, whole.plan.with_little_effort()
-    intake = whole._measuring.intake
-    kept = np.arange(intake.given) if intake.rows is None else intake.rows
-    for turn in range(1, _ROUNDS + 1):
-        allowed = most * turn // _ROUNDS - (len(intake) - len(kept))
-        stays = _without_farthest(release, allowed)
-        if stays.all():
-            continue
-        kept = kept[stays]
-        try:
-            release = protect(plan, kept)
-        except MicroaggError:
-            break
-        rounds.append((release.utility.information_loss, kept))
-    return rounds
 
 
 def _without_farthest(release: Release, most: int) -> np.ndarray:

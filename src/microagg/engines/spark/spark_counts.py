@@ -36,11 +36,8 @@ def _class_sizes(
 ) -> list[ClassSizes]:
     """Count the classes of several questions at the same time.
 
-    Parameters
-    ----------
-    keys : a row for each record; all its columns, which questions name, are of one type and none is missing
-    questions : what to count
-    common : by column, the keys of common values, where questions mark classes
+    All columns of ``keys``, which questions name, are of one type, and none is missing. ``common`` has by
+    column the keys of common values, where questions mark classes.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -107,14 +104,11 @@ class CountsOnSpark:
             written, columns = Frame(nested_as_text(named(rows, names))), dict[str, Any]()
             for asked, by_key in zip(questions, of_keys, strict=True):
                 columns |= dict(zip(_names_in([by_key]), keys_of(written, asked), strict=True))
-            return pa.table(
-                {
-                    name: pa.Array.from_buffers(
-                        pa.binary(16), len(keys), [None, pa.py_buffer(np.ascontiguousarray(keys))]
-                    ).cast(pa.binary())
-                    for name, keys in columns.items()
-                }
-            )
+            for name, keys in columns.items():
+                buffer = pa.py_buffer(np.ascontiguousarray(keys))
+                rows_of_bytes = pa.Array.from_buffers(pa.binary(16), len(keys), [None, buffer])
+                columns[name] = rows_of_bytes.cast(pa.binary())
+            return pa.table(columns)
 
         schema = ", ".join(f"{name} binary" for name in _names_in(of_keys))
         return _class_sizes(mapped(rows.select(*chosen), hashed, schema), of_keys, {})

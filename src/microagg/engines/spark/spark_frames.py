@@ -68,14 +68,10 @@ def reduced(
     def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         summaries = (_guarded(work, rows) for rows in _gathered(batches))
         for first in summaries:
-            total = functools.reduce(
-                lambda one, other: _guarded(merge, one, other), summaries, first
-            )
-            yield _packed(total)
+            yield _packed(functools.reduce(functools.partial(_guarded, merge), summaries, first))
 
-    summaries: list[Found] = [
-        unpack(bytes(row.packed)) for row in frame.mapInArrow(over, _PACKED).collect()
-    ]
+    rows = frame.mapInArrow(over, _PACKED).collect()
+    summaries: list[Found] = [unpack(bytes(row.packed)) for row in rows]
     return functools.reduce(merge, summaries) if summaries else None
 
 
@@ -275,39 +271,35 @@ TIMES_IN_FILES = {
 """Settings of a session that reads and writes Parquet files with times."""
 
 
-def with_nanoseconds(schema: pa.Schema) -> list[str]:
-    """Return the columns of a Parquet file that hold times in nanoseconds, as pandas writes them.
-
-    >>> with_nanoseconds(pa.schema([("born", pa.timestamp("ns")), ("seen", pa.timestamp("us"))]))
-    ['born']
-    """
-    inside = [f.name for f in schema if pa.types.is_nested(f.type) and "[ns" in str(f.type)]
-    if inside:
-        raise InputError(
-            f"Spark has no times in nanoseconds; {listed(inside)} holds some in lists or records. Drop it, "
-            "or write the file with times in microseconds."
-        )
-    return [f.name for f in schema if pa.types.is_timestamp(f.type) and f.type.unit == "ns"]
-
-
-def in_microseconds(frame: DataFrame, schema: pa.Schema, names: Sequence[str]) -> DataFrame:
+def in_microseconds(frame: DataFrame, schema: pa.Schema) -> tuple[DataFrame, list[str]]:
     """Return a Parquet file's rows with times in place of the nanoseconds that Spark read as numbers.
 
     Parameters
     ----------
     frame : rows as read with ``TIMES_IN_FILES``
     schema : of the file
-    names : columns, as :func:`with_nanoseconds` gives them
+
+    Returns
+    -------
+    the rows, and the columns that held times in nanoseconds, as pandas writes them
     """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+    inside = [f.name for f in schema if pa.types.is_nested(f.type) and "[ns" in str(f.type)]
+    if inside:
+        raise InputError(
+            f"Spark has no times in nanoseconds; {listed(inside)} holds some in lists or records. Drop it, "
+            "or write the file with times in microseconds."
+        )
     times = {}
-    for name in names:
-        column = "`" + name.replace("`", "``") + "`"
+    for field in schema:
+        if not pa.types.is_timestamp(field.type) or field.type.unit != "ns":
+            continue
+        column = "`" + field.name.replace("`", "``") + "`"
         microseconds = f"({column} - pmod({column}, 1000)) div 1000"
-        if schema.field(name).type.tz is None:  # whatever the time zone of the session
+        if field.type.tz is None:  # whatever the time zone of the session
             start = "timestamp_ntz'1970-01-01 00:00:00'"
-            times[name] = F.expr(f"timestampadd(MICROSECOND, {microseconds}, {start})")
+            times[field.name] = F.expr(f"timestampadd(MICROSECOND, {microseconds}, {start})")
         else:
-            times[name] = F.expr(f"timestamp_micros({microseconds})")
-    return frame.withColumns(times) if times else frame
+            times[field.name] = F.expr(f"timestamp_micros({microseconds})")
+    return (frame.withColumns(times) if times else frame), list(times)

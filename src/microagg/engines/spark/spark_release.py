@@ -17,13 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import (
-    ReleasedValues,
-    dealt_columns,
-    n_released,
-    put_back,
-    required,
-)
+from microagg.engines.aggregates import ReleasedValues, dealt_columns, n_released, put_back
 from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale
 from microagg.engines.release_counts import CountedColumns, count_release
@@ -43,20 +37,12 @@ from microagg.engines.spark.spark_frames import (
     reduced,
     unpack,
 )
-from microagg.engines.write_and_count import counted_file
 from microagg.errors import InputError
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import CountedFile, Counts, Measured
+from microagg.evidence.measured import Counts, Measured
 from microagg.evidence.sentences import Caution
-from microagg.formats.atomic import sha256
 from microagg.measure.known_columns import views_of
-from microagg.measure.linkage import (
-    Linkage,
-    ReleasedRows,
-    count_near,
-    linkage_of,
-    merged_counts,
-)
+from microagg.measure.linkage import Linkage, ReleasedRows, count_near, linkage_of, merged_counts
 from microagg.measure.row_keys import row_keys
 from microagg.measure.verify import Verification, count_promises
 from microagg.plan.plan import Plan
@@ -65,7 +51,6 @@ from microagg.report.model import release_model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
 _ORDER = "order"  # column of the random numbers by which rows are ordered
 
@@ -118,16 +103,11 @@ class SparkRelease:
             if extra:
                 of_records = [promise._replace(unit=None) for promise in promises]
                 in_file = count_promises(CountsOnSpark(data), of_records)[0]
-        return tuple(
-            replace(
-                here,
-                holds=same
-                and here.holds
-                and there.holds
-                and (here.records, here.combinations) == (there.records, there.combinations),
-            )
-            for here, there in zip(counted, in_file, strict=True)
-        )
+        verified = []
+        for here, there in zip(counted, in_file, strict=True):
+            alike = (here.records, here.combinations) == (there.records, there.combinations)
+            verified.append(replace(here, holds=same and alike and here.holds and there.holds))
+        return tuple(verified)
 
     def _has_rows(self, data: DataFrame) -> bool:
         """Return whether some rows are the released ones by their promised columns, in any order."""
@@ -156,7 +136,6 @@ class SparkRelease:
         with on_spark():
             measure = partial(
                 measured_at_scale,
-                plan=self.plan,
                 summary=grouped.summary,
                 sums=grouped.sums,
                 counts=self._count(),
@@ -167,12 +146,9 @@ class SparkRelease:
 
     def _count(self) -> Counts:
         """Count classes by the keys that records have."""
-        grouped, encoding, key_of = self.grouped, self.grouped.encoding, self.grouped.key_columns
-        rows, roles = (
-            KeysOnSpark(grouped.released, {}, grouped.keys, encoding.records),
-            grouped.roles,
-        )
-        typed = CountsOnSpark(self.data).typed
+        grouped, roles, key_of = self.grouped, self.grouped.roles, self.grouped.key_columns
+        encoding, typed = grouped.encoding, CountsOnSpark(self.data).typed
+        rows = KeysOnSpark(grouped.released, {}, grouped.keys, encoding.records)
         at = CountedColumns(
             values=["values"],
             shared=["class" if self.plan.also_shared() else "values"],
@@ -183,12 +159,6 @@ class SparkRelease:
             originals=[key_of[BEFORE]],
         )
         return count_release(rows, at, encoding.k)[1]
-
-    def counted(self, part: Path, target: Path, verified: Sequence[Verification]) -> CountedFile:
-        """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
-        encoding, sums = self.grouped.encoding, self.grouped.sums
-        met = required(encoding, sums)
-        return counted_file(target, verified, sha256(part), met, encoding.records)
 
     def report(self, path: str | Path, **measures: Any) -> None:
         """Write the board's report as an HTML file, and every number of it as JSON next to it.
@@ -243,12 +213,32 @@ def _released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
     """
     from pyspark.sql.types import LongType
 
-    encoding, given = grouped.encoding, grouped.parts.names
-    buckets = buckets_of(encoding)
-    names, schema, arrow, unit, extra = _schema(grouped)
+    parts, encoding, buckets = grouped.parts, grouped.encoding, buckets_of(grouped.encoding)
+    table = parts.empty()
+    nothing = ReleasedValues.of(np.zeros((0, n_released(encoding)), np.uint64), encoding)
+    out = put_back(encoding, table, nothing)
+    names, fields = list(out.column_names), list(out.schema)
+    unit, extra = None, list[str]()  # where a dropped unit is, and the names of extra columns
+    if encoding.is_swapped:
+        for _, name in dealt_columns(encoding)[1:]:
+            extra.append(f"unit of {name}")
+            while extra[-1] in (*names, *extra[:-1]):
+                extra[-1] += "_"
+            fields.append(pa.field(extra[-1], pa.int64()))
+    elif encoding.unit is not None and encoding.unit not in names:
+        unit = parts.names.index(encoding.unit)
+        extra.append(encoding.unit)
+        fields.append(table.schema.field(encoding.unit))
+    arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
+    schema = parts.rows.sparkSession.createDataFrame(arrow.empty_table()).schema
+    # What is untouched has the very type that it had, which Arrow may not tell.
+    types_given = dict(zip(parts.names, parts.rows.schema.fields, strict=True))
+    for at, name in enumerate([*names, *([] if unit is None else extra)]):
+        if arrow.field(at).type == table.schema.field(name).type:
+            schema.fields[at].dataType = types_given[name].dataType
     schema, arrow = schema.add(_ORDER, LongType()), arrow.append(pa.field(_ORDER, pa.int64()))
     values = grouped.released.select("way", "released")
-    work = partial(_put_back, encoding, given, arrow, unit, secrets.token_bytes(32))
+    work = partial(_put_back, encoding, parts.names, arrow, unit, secrets.token_bytes(32))
     rows = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
     spread = rows.repartition(min(buckets, MOST_TASKS), _ORDER).sortWithinPartitions(_ORDER)
     data = spread.select(*rows.columns[: len(names)]).toDF(*names)
@@ -299,7 +289,7 @@ def _put_back(
     keys, packed = _keys_of(rows), _read_released(values, encoding)
     order, theirs = _by_key(keys), _by_key(packed)
     if not np.array_equal(keys[order], packed[theirs, :2]):
-        raise _rows_changed()
+        raise InputError(_ROWS_CHANGED)
     rows, shared = rows.take(pa.array(order)), ReleasedValues.of(packed[theirs, 2:], encoding)
     columns = list(put_back(encoding, named(rows, names), shared).columns)
     if unit is not None:
@@ -325,43 +315,10 @@ def _by_key(packed: PackedRows) -> Labels:
     return np.lexsort(packed.T[::-1])
 
 
-def _rows_changed() -> InputError:
-    """Say that a table was another one when it was read again."""
-    return InputError(
-        "A table is read several times and must be the same each time; rows were found that were "
-        "not there before. Leave out what is random, or write the table to a file and read that."
-    )
-
-
-def _schema(grouped: Grouped) -> tuple[list[str], StructType, pa.Schema, int | None, list[str]]:
-    """Return names of the released columns, and types of these and of extra columns for Spark and for Arrow.
-
-    Also where a dropped unit is, if it is an extra column, and the names of the extra columns.
-    """
-    rows, encoding, given = grouped.parts.rows, grouped.encoding, grouped.parts.names
-    table = grouped.parts.empty()
-    nothing = ReleasedValues.of(np.zeros((0, n_released(encoding)), np.uint64), encoding)
-    out = put_back(encoding, table, nothing)
-    names, fields = list(out.column_names), list(out.schema)
-    unit, extra = None, list[str]()
-    if encoding.is_swapped:
-        for _, name in dealt_columns(encoding)[1:]:
-            extra.append(f"unit of {name}")
-            while extra[-1] in (*names, *extra[:-1]):
-                extra[-1] += "_"
-            fields.append(pa.field(extra[-1], pa.int64()))
-    elif encoding.unit is not None and encoding.unit not in names:
-        unit = given.index(encoding.unit)
-        extra.append(encoding.unit)
-        fields.append(table.schema.field(encoding.unit))
-    arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
-    types = rows.sparkSession.createDataFrame(arrow.empty_table()).schema
-    # What is untouched has the very type that it had, which Arrow may not tell.
-    types_given = dict(zip(given, rows.schema.fields, strict=True))
-    for at, name in enumerate([*names, *([] if unit is None else extra)]):
-        if arrow.field(at).type == table.schema.field(name).type:
-            types.fields[at].dataType = types_given[name].dataType
-    return names, types, arrow, unit, extra
+_ROWS_CHANGED = (
+    "A table is read several times and must be the same each time; rows were found that were not there "
+    "before. Leave out what is random, or write the table to a file and read that."
+)
 
 
 def measured_in_one_task(
@@ -406,5 +363,5 @@ def _matched(keys: PackedRows, packed: PackedRows) -> tuple[Labels, Labels]:
     own, sought = ranks[: len(keys)], ranks[len(keys) :]
     at = np.searchsorted(own, sought) + np.arange(len(sought)) - np.searchsorted(sought, sought)
     if not np.array_equal(np.append(own, -1)[np.minimum(at, len(own))], sought):
-        raise _rows_changed()
+        raise InputError(_ROWS_CHANGED)
     return order[at], other

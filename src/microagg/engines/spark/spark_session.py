@@ -75,6 +75,7 @@ def session_on(master: str | None = None, records: int | None = None) -> Iterato
     master : address as Spark writes it; None: the session there is, else this machine
     records : of the table, where known
     """
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -88,22 +89,26 @@ def session_on(master: str | None = None, records: int | None = None) -> Iterato
     options = f"-Djava.io.tmpdir={folder}{_QUICK if quick else ''}"
     settings = {"spark.ui.showConsoleProgress": "false", "spark.driver.defaultJavaOptions": options}
     with _files_in(folder):
-        local = is_local(_master(master, settings))
+        runs_on = master
+        if runs_on is None:  # as submitted, or as configured for this user, which Java tells
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+            started: Any = SparkContext
+            started._ensure_initialized(conf=conf)
+            runs_on = SparkConf().get("spark.master", "local[*]")
+        local = is_local(runs_on)
         if local:
             settings |= {**_PRIVATE, "spark.local.dir": str(folder)}
-        builder: Any = SparkSession.builder.appName("microagg")
+        builder: Any = SparkSession.builder.appName("microagg").config(map={**settings})
         if master is not None:
             builder = builder.master(master)
-        for name, value in settings.items():
-            builder = builder.config(name, value)
         session = builder.getOrCreate()
     logging.getLogger().addFilter(_not_of_py4j)
     try:
-        if local:
-            _refuse_other_folders(session)
         # What goes wrong is said in our own words.
         context: Any = session.sparkContext
         context.setLogLevel("ERROR")
+        if local:
+            _refuse_other_folders(context)
         if local and not context.getConf().contains(_PARTITIONS):
             session.conf.set(_PARTITIONS, 8 * context.defaultParallelism)
         context._accumulatorServer.handle_error = lambda *_: None
@@ -133,17 +138,6 @@ def exposure_words(session: SparkSession) -> str:
     )
 
 
-def _master(given: str | None, settings: dict[str, str]) -> str:
-    """Say where a session will run: as given, as submitted, or as configured for this user."""
-    if given is not None:
-        return given
-    from pyspark import SparkConf, SparkContext
-
-    started: Any = SparkContext
-    started._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())))
-    return str(SparkConf().get("spark.master", "local[*]"))
-
-
 def _private_folder() -> Path:
     """Make a folder for the files of this process, readable by its owner alone; remove those of killed runs.
 
@@ -157,14 +151,11 @@ def _private_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix=_START, dir=base))  # made with the mode 0700
     if HAS_LOCKS:
         lock(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))  # held as long as this process lives
-    atexit.register(_remove, folder, os.getpid())
-    _FOLDER[:] = [folder]
-    return folder
+    maker = os.getpid()
 
-
-def _remove(folder: Path, maker: int) -> None:
-    """Remove a folder at the end of the process that made it, and not at that of its children."""
-    if os.getpid() == maker:
+    def remove() -> None:
+        if os.getpid() != maker:  # at the end of one of its children
+            return
         from pyspark.sql import SparkSession
 
         with suppress(Exception):
@@ -172,6 +163,10 @@ def _remove(folder: Path, maker: int) -> None:
             if running is not None:
                 running.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    _FOLDER[:] = [folder]
+    return folder
 
 
 @contextmanager
@@ -191,9 +186,8 @@ def _files_in(folder: Path) -> Iterator[None]:
             os.environ["SPARK_LOCAL_DIRS"] = elsewhere
 
 
-def _refuse_other_folders(session: SparkSession) -> None:
+def _refuse_other_folders(context: Any) -> None:
     """Refuse to work where Spark keeps its files elsewhere, as a Java that runs already may."""
-    context: Any = session.sparkContext
     utils = context._jvm.org.apache.spark.util.Utils
     for folder in utils.getConfiguredLocalDirs(context._jsc.sc().conf()):
         if Path(str(folder)) != _FOLDER[0]:
