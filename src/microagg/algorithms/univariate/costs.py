@@ -49,6 +49,9 @@ COMPARE, CARRY, GROW = 1, 2, 3
 _SLOPE = 2.0**-47
 _DOUBLED_SLOPE = 2.0**-98
 
+# Partitions that do not meet within this many groups are compared in rational numbers, which are kept.
+_GROUPS_ALONG = 200
+
 # Up to this many starts, one pass over them is faster than two with wide instructions.
 _SHORT = 24
 
@@ -323,7 +326,7 @@ def _prefers_along(line, i, rival, j):
     high, low, scale, longest, groups = 0.0, 0.0, 0.0, 0, 0
     a, b, end_a, end_b = i, rival, j, j
     # Each round takes in the last group not yet counted of the path that reaches further.
-    while end_a != end_b or end_a == j:
+    while (end_a != end_b or end_a == j) and groups < _GROUPS_ALONG:
         first = end_a >= end_b
         start, end, sign = (a, end_a, 1.0) if first else (b, end_b, -1.0)
         h, e = doubled_cost(line.x, window.cost, start, end)
@@ -335,7 +338,8 @@ def _prefers_along(line, i, rival, j):
             end_a, a = a, np.int64(back[a])
         else:
             end_b, b = b, np.int64(back[b])
-    if abs(high) > 2.0**-100 * (longest + groups + 8) * scale + window.tiny:
+    met = groups < _GROUPS_ALONG
+    if met and abs(high) > 2.0**-100 * (longest + groups + 8) * scale + window.tiny:
         return -1 if high < 0 else 1
     return 0
 

@@ -41,14 +41,14 @@ from microagg.algorithms.univariate.exact import (
     ROUND_UP,
     SAE,
     SSE,
+    RationalCosts,
     add,
     inverses,
     minus,
-    prefers_rationally,
     residue_of,
     times,
 )
-from microagg.base.progress import DONE, STOP, State
+from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats
 from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
@@ -244,6 +244,7 @@ def run(
     What it cannot decide is answered in rational numbers.
     """
     window, values = line.window, line.arrays.raw.view(np.float64)
+    costs = RationalCosts(values, line.back, int(window["cost"]), line.group_cost)
     while True:
         algorithm(line.arrays, state, *options)
         if not window["asked"] or state[STOP]:
@@ -256,9 +257,7 @@ def run(
         else:
             question = line.arrays.room[window["answers"]]
             starts_and_column = (int(question[name]) for name in ("start", "rival", "column"))
-            question["answer"] = prefers_rationally(
-                values, line.back, int(window["cost"]), line.group_cost, *starts_and_column
-            )
+            question["answer"] = costs.prefers(*starts_and_column)
             window["answers"] += 1
             if window["answers"] == len(line.arrays.room):
                 line.widen()
@@ -276,7 +275,6 @@ def next_window(line, state, last):
         if window.asked:
             return 1, 0
         window.settled = window.lo + last
-        state[DONE] = max(state[DONE], window.settled)
     if state[STOP]:
         return 1, 0
     k, settled = window.k, window.settled
