@@ -37,7 +37,7 @@ from microagg.algorithms.univariate.exact import (
     residue,
     times,
 )
-from microagg.compile.jit import inlined_subkernel, lean_subkernel, scan
+from microagg.compile.jit import inlined_subkernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
 
 # What Python may be asked for: to compare two starts, to carry costs over to the next window (which
@@ -51,9 +51,6 @@ _DOUBLED_SLOPE = 2.0**-98
 
 # Partitions that do not meet within this many groups are compared in rational numbers, which are kept.
 _GROUPS_ALONG = 200
-
-# Up to this many starts, one pass over them is faster than two with wide instructions.
-_SHORT = 24
 
 
 @inlined_subkernel
@@ -127,52 +124,16 @@ def settle(line, i, j, cost):
 @inlined_subkernel
 def best_start(line, first, last, j):
     """Best start of column j among first..last, and its value."""
-    sums, costs, inverse = line.sums, line.least, line.inverse
-    slack, sse, sum_j, offset = (
-        tolerance(line, j),
-        line.window[0].cost == SSE,
-        sums[j],
-        inverse.size - j,
-    )
     best, least, second = first, np.inf, np.inf
-    if sse and last - first >= _SHORT:
-        limit, count, total = _near_least_sse(
-            sums, costs, inverse, offset, first, last, sum_j, slack
-        )
-        if count == 1:
-            best = first + total
-            return best, value(line, best, j)
-    else:
-        for i in range(first, last + 1):
-            if sse:  # what value() does, in fewer steps
-                d = sum_j - sums[i]
-                v = costs[i] - d * d * inverse[offset + i]
-            else:
-                v = value(line, i, j)
-            second = min(second, max(v, least))
-            best = i if v < least else best
-            least = min(v, least)
-        limit = least + slack
-        if second > limit:
-            return best, least
+    for i in range(first, last + 1):
+        v = value(line, i, j)
+        second = min(second, max(v, least))
+        best = i if v < least else best
+        least = min(v, least)
+    limit = least + tolerance(line, j)
+    if second > limit:
+        return best, least
     return _best_of_close(line, first, last, j, limit)
-
-
-@scan
-def _near_least_sse(sums, costs, inverse, offset, first, last, sum_j, slack):
-    """Return the least value plus slack, how many starts are up to that, the sum of their distances."""
-    least = np.inf
-    for i in range(first, last + 1):
-        d = sum_j - sums[i]
-        least = min(least, costs[i] - d * d * inverse[offset + i])
-    limit = least + slack
-    count, total = 0, 0
-    for i in range(first, last + 1):
-        d = sum_j - sums[i]
-        near = costs[i] - d * d * inverse[offset + i] <= limit
-        count += near
-        total += (i - first) * near
-    return limit, count, total
 
 
 @lean_subkernel
@@ -192,18 +153,12 @@ def _best_of_close(line, first, last, j, limit):
     return best, least
 
 
-@inlined_subkernel
-def prefers(line, i, rival, j):
-    """Return whether start i is better for column j than ``rival``; exact, ties to the lower."""
-    a, b = value(line, i, j), value(line, rival, j)
-    if abs(a - b) > tolerance(line, j) or a == np.inf or b == np.inf:
-        return a < b
-    return prefers_exactly(line, i, rival, j)
-
-
 @lean_subkernel
 def prefers_exactly(line, i, rival, j):
-    """Do the same without looking at plain doubles."""
+    """Return whether start i is better for column j than ``rival``, without looking at plain doubles.
+
+    Ties go to the lower start.
+    """
     raw, window, origin = line.raw, line.window[0], line.origin
     lo, low, high = window.lo, min(i, rival), max(i, rival)
     free = window.free and raw[lo + low] == raw[lo + j - 1]

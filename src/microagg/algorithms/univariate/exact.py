@@ -56,7 +56,10 @@ def divided(a, b, s):
 
 @lean_subkernel
 def doubled_cost(x, cost, i, j):
-    """Cost of the group x[i..j−1] in doubled precision, around its own middle value."""
+    """Cost of the group x[i..j−1] in doubled precision, around its own middle value.
+
+    A run of equal values counts as one term.
+    """
     if cost == MAX:
         return two_sum(x[j - 1], -x[i])
     base = x[(i + j) // 2]
@@ -64,16 +67,23 @@ def doubled_cost(x, cost, i, j):
         base = x[j - 1]
     elif cost == ROUND_DOWN:
         base = x[i]
-    lower = i + (j - i) // 2
+    half = (j - i) // 2
     s1, e1, s2, e2 = 0.0, 0.0, 0.0, 0.0
-    for t in range(i, j):
+    t = i
+    while t < j:
+        end = t + np.searchsorted(x[t:j], x[t], side="right")
+        weight = end - t
+        if cost == ROUND_UP:
+            weight = -weight
+        elif cost == SAE:  # those in the upper half less those in the lower
+            weight = max(end - max(t, j - half), 0) - max(min(end, i + half) - t, 0)
         y, z = two_sum(x[t], -base)
+        h, e = times(y, z, float(weight), 0.0)
+        s1, e1 = add(s1, e1, h, e)
         if cost == SSE:
-            h, e = times(y, z, y, z)
+            h, e = times(h, e, y, z)
             s2, e2 = add(s2, e2, h, e)
-        elif cost == ROUND_UP or (cost == SAE and t < lower):
-            y, z = -y, -z
-        s1, e1 = add(s1, e1, y, z)
+        t = end
     if cost != SSE:
         return s1, e1
     h, e = times(s1, e1, s1, e1)
