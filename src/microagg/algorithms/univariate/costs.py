@@ -181,44 +181,33 @@ def prefers_exactly(line, i, rival, j):
 
 
 @inlined_subkernel
-def _group_doubled(line, i, j):
-    """Cost of the group i..j−1 in doubled precision, without its extra cost."""
-    x, window, columns, size = line.x, line.window[0], line.columns, j - i
+def _group(line, i, j):
+    """Cost of the group i..j−1 without its extra cost: in doubled precision, and as a residue."""
+    x, raw, window, columns, size = line.x, line.raw, line.window[0], line.columns, j - i
     lo, cost = window.lo, window.cost
     if cost == MAX:
-        return two_sum(x[lo + j - 1], -x[lo + i])
+        h, e = two_sum(x[lo + j - 1], -x[lo + i])
+        return h, e, minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
     # The group's sum: of all values, or for sae of the upper half less the lower.
     a, b = (j - size // 2, i + size // 2) if cost == SAE else (i, i)
     h, e = two_sum(columns[j].sum, -columns[a].sum)
     h, e = two_sum(h, e + (columns[j].sum_low - columns[a].sum_low))
+    r = minus(columns[j].sum_residue, columns[a].sum_residue)
     if cost == SSE:
         h, e = times(h, e, h, e)
         inverse = line.inverse[line.inverse.size - size]
-        return times(h, e, -inverse, -line.sizes[size].inverse_low)
+        h, e = times(h, e, -inverse, -line.sizes[size].inverse_low)
+        return h, e, minus(np.uint64(0), by(by(r, r), line.sizes[size].inverse_residue))
     if cost == SAE:
         g, m = add(columns[b].sum, columns[b].sum_low, -columns[i].sum, -columns[i].sum_low)
-        return add(h, e, -g, -m)
-    g, m = two_sum(x[lo + (j - 1 if cost == ROUND_UP else i)], -x[lo])
+        h, e = add(h, e, -g, -m)
+        return h, e, minus(r, minus(columns[b].sum_residue, columns[i].sum_residue))
+    end = lo + (j - 1 if cost == ROUND_UP else i)
+    g, m = two_sum(x[end], -x[lo])
     g, m = times(g, m, float(size), 0.0)
     h, e = add(h, e, -g, -m)
-    return (-h, -e) if cost == ROUND_UP else (h, e)
-
-
-@inlined_subkernel
-def _group_residue(line, i, j):
-    """Residue of the same cost."""
-    raw, window, columns, size = line.raw, line.window[0], line.columns, j - i
-    lo, cost = window.lo, window.cost
-    if cost == MAX:
-        return minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
-    a, b = (j - size // 2, i + size // 2) if cost == SAE else (i, i)
-    c = minus(columns[j].sum_residue, columns[a].sum_residue)
-    if cost == SSE:
-        return minus(np.uint64(0), by(by(c, c), line.sizes[size].inverse_residue))
-    if cost == SAE:
-        return minus(c, minus(columns[b].sum_residue, columns[i].sum_residue))
-    end = by(residue(raw[lo + (j - 1 if cost == ROUND_UP else i)]), np.uint64(size))
-    return minus(end, c) if cost == ROUND_UP else minus(c, end)
+    r = minus(r, by(residue(raw[end]), np.uint64(size)))
+    return (-h, -e, minus(np.uint64(0), r)) if cost == ROUND_UP else (h, e, r)
 
 
 @inlined_subkernel
@@ -228,8 +217,6 @@ def total(line, i, j):
     Those of i and of the columns before it are computed along its partition where not yet known.
     """
     back, window, columns, room = line.back, line.window[0], line.columns, line.room
-    if not window.ready:
-        ready(line)
     room[0].trail = j
     depth = 1
     while not line.known[i]:
@@ -240,10 +227,10 @@ def total(line, i, j):
     while depth > 0:
         depth -= 1
         end = room[depth].trail
-        a, b = _group_doubled(line, i, end)
+        a, b, c = _group(line, i, end)
         h, a = two_sum(h, a)
         h, e = two_sum(h, e + (a + b))
-        r = plus(r, _group_residue(line, i, end))
+        r = plus(r, c)
         if not window.free:
             h, e = add(h, e, window.extra, 0.0)
             r = plus(r, window.extra_residue)
@@ -252,22 +239,6 @@ def total(line, i, j):
             line.known[end] = 1
         i = end
     return h, e, r
-
-
-@lean_subkernel
-def ready(line):
-    """Prefix sums of the window in doubled precision and as residues."""
-    x, raw, window, columns = line.x, line.raw, line.window[0], line.columns
-    lo = window.lo
-    s, e, r, base = 0.0, 0.0, np.uint64(0), x[lo]
-    columns[0].sum, columns[0].sum_low, columns[0].sum_residue = s, e, r
-    for t in range(window.hi - lo):
-        y, z = two_sum(x[lo + t], -base)
-        s, d = two_sum(s, y)
-        e += d + z  # may grow with the length: each rounding here is one of 2^-106
-        r = plus(r, residue(raw[lo + t]))
-        columns[t + 1].sum, columns[t + 1].sum_low, columns[t + 1].sum_residue = s, e, r
-    window.ready = 1
 
 
 @lean_subkernel
