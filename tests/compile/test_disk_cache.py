@@ -16,7 +16,7 @@ from microagg.compile import source_digest as stamp
 from microagg.errors import InputError
 
 ROOT = Path(microagg.__file__).parent
-DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "inlined_subkernel", "scan"}
+DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "inlined_subkernel"}
 
 
 def files(folder, stamp="today"):

@@ -10,7 +10,7 @@ import microagg
 from microagg.compile import jit
 
 ROOT = Path(microagg.__file__).parent
-DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "inlined_subkernel", "scan"}
+DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "inlined_subkernel"}
 FILES = [
     path
     for part in ("kernels", "algorithms", "bounds")

@@ -1,5 +1,7 @@
 """One column in stretches: the optimum of the whole column."""
 
+from weakref import WeakSet
+
 import numpy as np
 import pytest
 
@@ -41,28 +43,23 @@ def test_any_overlap_comes_to_an_end(kind, overlap, monkeypatch):
 
 @pytest.mark.parametrize("exponent", [0, 600])
 def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
-    read, alive = [], [0, 0]
-    original = chain._in_turn
+    read, alive, most = [], WeakSet(), []
 
-    def watched(solve, count, look, own, most):
-        def counted(at):
-            alive[0] += 1
-            alive[1] = max(alive)
-            return solve(at)
-
-        for stretch in original(counted, count, look, own, most):
-            yield stretch
-            alive[0] -= 1
+    class Line(chain.SortedLine):
+        def __init__(self, *values):
+            super().__init__(*values)
+            alive.add(self)
+            most.append(len(alive))
 
     def values_of(at):
         read.append(at)
         return parts[at]
 
-    monkeypatch.setattr(chain, "_in_turn", watched)
+    monkeypatch.setattr(chain, "SortedLine", Line)
     monkeypatch.setattr("microagg.compile.threads.thread_count", lambda: 8)
     x = np.ldexp(np.arange(1.0, 30_001.0), exponent)
     parts = np.split(x, 30)
     found = cut_stretches([1000] * 30, values_of, 3, most=2)
     assert np.array_equal(np.concatenate(found), cut_sorted(x, 3))
-    assert alive[1] <= 4  # two at a time, one that waits, one that is put to those before
+    assert max(most) <= 4  # two at a time, one that those before are put to, one that waits
     assert len(read) <= 30 * 4  # a few times each, however many have been put together

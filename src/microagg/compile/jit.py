@@ -36,11 +36,10 @@ except (ImportError, AttributeError) as moved:
 else:
     HAS_PRIVATE_PARTS = True
 
-__all__ = ["inlined_subkernel", "kernel", "lean_kernel", "lean_subkernel", "scan", "subkernel"]
+__all__ = ["inlined_subkernel", "kernel", "lean_kernel", "lean_subkernel", "subkernel"]
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _LEAN: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-_MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
 
 def _compiled(
@@ -85,8 +84,6 @@ lean_kernel: _Decorator = partial(_compiled, **_LEAN)
 lean_subkernel: _Decorator = partial(_compiled, is_part=True, **_LEAN)
 # Inlined into its one or two callers: to hand over many arrays takes longer than a short function.
 inlined_subkernel: _Decorator = partial(_compiled, is_part=True, **_LEAN, forceinline=True)
-# A search that may run in any order and round in any way.
-scan: _Decorator = partial(_compiled, is_part=True, **_LEAN, fastmath=_MIN_SCAN)
 
 
 class _NoEnvironment:

@@ -65,18 +65,6 @@ class _Books:
         share = (thread_count() - busy) // busy
         return max(0, min(share, thread_count() - busy - self.helping))
 
-    @contextmanager
-    def helped(self, most: int) -> Iterator[int]:
-        """Take up to ``most`` helpers away from others within the block; yield how many."""
-        with self.lock:
-            count = min(most, self.free())
-            self.helping += count
-        try:
-            yield count
-        finally:
-            with self.lock:
-                self.helping -= count
-
 
 _books = _Books()
 at_work, helpers = _books.at_work, _books.free
@@ -193,8 +181,14 @@ def share_with_helpers(
         for begin in pieces:
             work(begin, min(begin + at_once, items), thread)
 
-    with _books.helped(max(0, -(-items // at_once) - 1)) as count:
+    with _books.lock:  # helpers are taken away from others meanwhile
+        count = max(0, min(-(-items // at_once) - 1, _books.free()))
+        _books.helping += count
+    try:
         _together(loop, count)
+    finally:
+        with _books.lock:
+            _books.helping -= count
 
 
 def each(work: Callable[[int], object], items: int) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from microagg.algorithms.univariate import windows
+from microagg.algorithms.univariate import exact
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
 from microagg.algorithms.univariate.stamm_schaub import ALGORITHMS
 from naive import least_of_runs
@@ -128,17 +128,32 @@ def test_long_tables(name):
             assert np.array_equal(cut_sorted(x, k, method=method), best), (method, k)
 
 
-def test_what_doubled_precision_cannot_decide_is_asked_in_rational_numbers(monkeypatch):
+def _watch_questions(monkeypatch):
     asked = []
-    answer = windows.prefers_rationally
+    answer = exact.RationalCosts.prefers
 
     def watched(*question):
         asked.append(question)
         return answer(*question)
 
-    monkeypatch.setattr(windows, "prefers_rationally", watched)
+    monkeypatch.setattr(exact.RationalCosts, "prefers", watched)
+    return asked
+
+
+def test_what_doubled_precision_cannot_decide_is_asked_in_rational_numbers(monkeypatch):
+    asked = _watch_questions(monkeypatch)
     rng = np.random.default_rng(10)
     x = np.sort(DATA["huge and denormal"](rng, 300))
     for method in EACH:
         assert cut_sorted(x, 3, method=method).tolist() == best_ends(x, 3, "sse")
     assert asked
+
+
+def test_costs_in_rational_numbers_are_kept(monkeypatch):
+    # Even spacing, with noise in the last bits: partitions never meet, and their costs nearly tie.
+    groups, cost = [], exact._rational_cost
+    monkeypatch.setattr(exact, "_rational_cost", lambda x, *a: groups.append(x) or cost(x, *a))
+    asked, x = _watch_questions(monkeypatch), np.arange(3000) * 0.1
+    assert cut_sorted(x, 3).tolist() == best_ends(x, 3, "sse")
+    assert len(asked) > 50
+    assert len(groups) < len(x) + 100 * len(asked)

@@ -226,7 +226,6 @@ def test_loss_does_not_depend_on_the_number_of_threads(threads, monkeypatch):
 
 
 def test_progress_counts_all_threads(monkeypatch):
-    monkeypatch.setattr(chain, "_SECONDS_BETWEEN_LOOKS", 1e-4)
     _use(4, monkeypatch)
     seen, n = [], 100_000
     state = new_state()

@@ -15,28 +15,26 @@ Here      All threads decide exactly, so the groups do not depend on how the val
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.algorithms.univariate.windows import FREE, Fill, SortedLine
-from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import lean_kernel
-from microagg.compile.threads import at_work, helpers
+from microagg.compile.threads import each, helpers
 
 Back = NDArray[np.signedinteger]
 
-_SECONDS_BETWEEN_LOOKS = 0.05
-
 # A stretch for a thread of its own has at least this many values, and this many times the overlap.
 _STRETCH, _OVERLAPS = 100_000, 4
+_COLUMNS_AT_ONCE = 1 << 18  # that are settled between two reports of progress
 
 
 def overlap_for(k: int) -> int:
@@ -61,17 +59,11 @@ def best_ends(
     (groups,) int64, the end of each group
     """
     n, overlap = len(x), overlap_for(k)
-    stretches = n // max(_STRETCH, _OVERLAPS * overlap) if not group_cost else 1
-    if stretches > 1:
-        stretches = min(stretches, 1 + helpers())
-    if stretches > 1:
-        # All stretches but the first begin a little before.
-        inner = [overlap + (n - overlap) * at // stretches for at in range(1, stretches)]
-        lines = chain([0, *inner, n], lambda start, end: x[start:end], k, cost, fill, state)
-    else:
-        line = SortedLine(x, k, cost, group_cost)
-        fill(line, state)
-        lines = [Stretch(0, 0, line.back)] if line.window["settled"] == n else []
+    most = 1 if group_cost else n // max(_STRETCH, _OVERLAPS * overlap)
+    stretches = max(1, min(most, 1 + helpers()))
+    # All stretches but the first begin a little before.
+    inner = [overlap + (n - overlap) * at // stretches for at in range(1, stretches)]
+    lines = chain([0, *inner, n], lambda start, end: x[start:end], k, cost, fill, state, group_cost)
     if not lines:  # asked to stop: nobody will look at this
         return np.array([n], dtype=np.int64)
     state[DONE] = n
@@ -94,6 +86,7 @@ def chain(
     cost: int,
     fill: Fill,
     state: State,
+    group_cost: Fraction = FREE,
     *,
     joined: Callable[[int, int], Floats] | None = None,
     most: int | None = None,
@@ -103,27 +96,28 @@ def chain(
     ``borders`` are the columns at which the stretches begin, ascending from 0, and the number of all values;
     ``values`` gives the sorted values from one column to another, from several threads, and ``joined`` does
     so for stretches that go on over those after them, which may become very long. At most ``most`` are cut at
-    a time. Stretches are returned from left to right; each holds from the end of the one before it.
+    a time, by default one a thread. Groups may have a ``group_cost`` if there is one stretch only. Stretches
+    are returned from left to right; each holds from the end of the one before it.
     """
-    ahead, overlap, count = new_state(), overlap_for(k), len(borders) - 1
-    ahead[STOP] = state[STOP]
-    windows: dict[int, np.void] = {}  # of each line, as soon as it is at work
+    overlap, count, lock = overlap_for(k), len(borders) - 1, Lock()
+    at_once = min(most or count, 1 + helpers())
+    solved: dict[int, Stretch] = {}
+    done = 0
 
-    def solve(at: int) -> Stretch:
-        start = max(borders[at] - overlap, 0)
-        line = SortedLine(values(start, borders[at + 1]), k, cost)
-        windows[at] = line.window
-        fill(line, ahead)
-        return Stretch(start, borders[at], line.back, line)
-
-    def look(at: int) -> None:
-        """Report the records done while waiting for a stretch, and see whether to stop."""
-        ahead[STOP] |= state[STOP]
-        if ahead[STOP]:
-            return
-        begun = [int(windows[t]["settled"]) for t in range(at, count) if t in windows]
-        settled = sum(max(columns - overlap, 0) for columns in begun)
-        state[DONE] = max(int(state[DONE]), borders[at] + settled)
+    def solve(first: int, number: int) -> None:
+        nonlocal done
+        begin, end = borders[first + number], borders[first + number + 1]
+        start = max(begin - overlap, 0)
+        line = SortedLine(values(start, end), k, cost, group_cost)
+        solved[first + number] = Stretch(start, begin, line.back, line)
+        while begin < end and not state[STOP]:
+            until = min(begin + _COLUMNS_AT_ONCE, end)
+            line.window["until"] = until - start
+            fill(line, state)
+            with lock:
+                done += until - begin
+                state[DONE] = done
+            begin = until
 
     def go_on(left: Stretch, right: Stretch, end: int) -> tuple[Stretch, Stretch | None]:
         """Continue a stretch to where the next one meets it, or to its end, where nothing is left of that."""
@@ -139,48 +133,18 @@ def chain(
             step *= 2
         return left, None
 
-    stretches = []
-    rest: Stretch | None
-    with closing(_in_turn(solve, count, look, ahead, most)) as solved:
-        left = next(solved)
-        for at, right in enumerate(solved, 1):
-            rest = right
-            if not (ahead[STOP] or meet(left, right, k)):
-                left, rest = go_on(left, right, borders[at + 1])
+    stretches: list[Stretch] = []
+    for first in range(0, count, at_once):
+        each(partial(solve, first), min(at_once, count - first))
+        for at in sorted(solved):
+            rest: Stretch | None = solved.pop(at)
+            assert rest is not None
+            if at and not (state[STOP] or meet(stretches[-1], rest, k)):
+                stretches[-1], rest = go_on(stretches[-1], rest, borders[at + 1])
             if rest is not None:
-                stretches.append(left._replace(line=None))  # its values take memory
-                left = rest
-    ahead[STOP] |= state[STOP]
-    return [] if ahead[STOP] else [*stretches, left._replace(line=None)]
-
-
-def _in_turn(
-    solve: Callable[[int], Stretch],
-    count: int,
-    look: Callable[[int], None],
-    ahead: State,
-    most: int | None,
-) -> Generator[Stretch]:
-    """Solve 0, 1, 2, … in threads, some of them ahead, and give them in this order."""
-    threads = min(1 + helpers(), most or count)
-
-    def counted(at: int) -> Stretch:
-        with at_work():
-            return solve(at)
-
-    with ThreadPoolExecutor(threads, thread_name_prefix="microagg-cut") as pool:
-        waiting: deque[Future[Stretch]] = deque()
-        try:
-            for at in range(count):
-                while len(waiting) < min(count - at, 1 + threads):
-                    waiting.append(pool.submit(counted, at + len(waiting)))
-                look(at)
-                while wait([waiting[0]], _SECONDS_BETWEEN_LOOKS).not_done:
-                    look(at)
-                yield waiting.popleft().result()
-        except BaseException:
-            ahead[STOP] = 1  # leaving the block waits for the threads
-            raise
+                # The values of those before take memory.
+                stretches = [stretch._replace(line=None) for stretch in stretches] + [rest]
+    return [] if state[STOP] else stretches
 
 
 def meet(left: Stretch, right: Stretch, k: int) -> bool:

@@ -37,7 +37,7 @@ from microagg.algorithms.univariate.exact import (
     residue,
     times,
 )
-from microagg.compile.jit import inlined_subkernel, lean_subkernel, scan
+from microagg.compile.jit import inlined_subkernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
 
 # What Python may be asked for: to compare two starts, to carry costs over to the next window (which
@@ -49,8 +49,8 @@ COMPARE, CARRY, GROW = 1, 2, 3
 _SLOPE = 2.0**-47
 _DOUBLED_SLOPE = 2.0**-98
 
-# Up to this many starts, one pass over them is faster than two with wide instructions.
-_SHORT = 24
+# Partitions that do not meet within this many groups are compared in rational numbers, which are kept.
+_GROUPS_ALONG = 200
 
 
 @inlined_subkernel
@@ -124,52 +124,16 @@ def settle(line, i, j, cost):
 @inlined_subkernel
 def best_start(line, first, last, j):
     """Best start of column j among first..last, and its value."""
-    sums, costs, inverse = line.sums, line.least, line.inverse
-    slack, sse, sum_j, offset = (
-        tolerance(line, j),
-        line.window[0].cost == SSE,
-        sums[j],
-        inverse.size - j,
-    )
     best, least, second = first, np.inf, np.inf
-    if sse and last - first >= _SHORT:
-        limit, count, total = _near_least_sse(
-            sums, costs, inverse, offset, first, last, sum_j, slack
-        )
-        if count == 1:
-            best = first + total
-            return best, value(line, best, j)
-    else:
-        for i in range(first, last + 1):
-            if sse:  # what value() does, in fewer steps
-                d = sum_j - sums[i]
-                v = costs[i] - d * d * inverse[offset + i]
-            else:
-                v = value(line, i, j)
-            second = min(second, max(v, least))
-            best = i if v < least else best
-            least = min(v, least)
-        limit = least + slack
-        if second > limit:
-            return best, least
+    for i in range(first, last + 1):
+        v = value(line, i, j)
+        second = min(second, max(v, least))
+        best = i if v < least else best
+        least = min(v, least)
+    limit = least + tolerance(line, j)
+    if second > limit:
+        return best, least
     return _best_of_close(line, first, last, j, limit)
-
-
-@scan
-def _near_least_sse(sums, costs, inverse, offset, first, last, sum_j, slack):
-    """Return the least value plus slack, how many starts are up to that, the sum of their distances."""
-    least = np.inf
-    for i in range(first, last + 1):
-        d = sum_j - sums[i]
-        least = min(least, costs[i] - d * d * inverse[offset + i])
-    limit = least + slack
-    count, total = 0, 0
-    for i in range(first, last + 1):
-        d = sum_j - sums[i]
-        near = costs[i] - d * d * inverse[offset + i] <= limit
-        count += near
-        total += (i - first) * near
-    return limit, count, total
 
 
 @lean_subkernel
@@ -189,18 +153,12 @@ def _best_of_close(line, first, last, j, limit):
     return best, least
 
 
-@inlined_subkernel
-def prefers(line, i, rival, j):
-    """Return whether start i is better for column j than ``rival``; exact, ties to the lower."""
-    a, b = value(line, i, j), value(line, rival, j)
-    if abs(a - b) > tolerance(line, j) or a == np.inf or b == np.inf:
-        return a < b
-    return prefers_exactly(line, i, rival, j)
-
-
 @lean_subkernel
 def prefers_exactly(line, i, rival, j):
-    """Do the same without looking at plain doubles."""
+    """Return whether start i is better for column j than ``rival``, without looking at plain doubles.
+
+    Ties go to the lower start.
+    """
     raw, window, origin = line.raw, line.window[0], line.origin
     lo, low, high = window.lo, min(i, rival), max(i, rival)
     free = window.free and raw[lo + low] == raw[lo + j - 1]
@@ -223,44 +181,33 @@ def prefers_exactly(line, i, rival, j):
 
 
 @inlined_subkernel
-def _group_doubled(line, i, j):
-    """Cost of the group i..j−1 in doubled precision, without its extra cost."""
-    x, window, columns, size = line.x, line.window[0], line.columns, j - i
+def _group(line, i, j):
+    """Cost of the group i..j−1 without its extra cost: in doubled precision, and as a residue."""
+    x, raw, window, columns, size = line.x, line.raw, line.window[0], line.columns, j - i
     lo, cost = window.lo, window.cost
     if cost == MAX:
-        return two_sum(x[lo + j - 1], -x[lo + i])
+        h, e = two_sum(x[lo + j - 1], -x[lo + i])
+        return h, e, minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
     # The group's sum: of all values, or for sae of the upper half less the lower.
     a, b = (j - size // 2, i + size // 2) if cost == SAE else (i, i)
     h, e = two_sum(columns[j].sum, -columns[a].sum)
     h, e = two_sum(h, e + (columns[j].sum_low - columns[a].sum_low))
+    r = minus(columns[j].sum_residue, columns[a].sum_residue)
     if cost == SSE:
         h, e = times(h, e, h, e)
         inverse = line.inverse[line.inverse.size - size]
-        return times(h, e, -inverse, -line.sizes[size].inverse_low)
+        h, e = times(h, e, -inverse, -line.sizes[size].inverse_low)
+        return h, e, minus(np.uint64(0), by(by(r, r), line.sizes[size].inverse_residue))
     if cost == SAE:
         g, m = add(columns[b].sum, columns[b].sum_low, -columns[i].sum, -columns[i].sum_low)
-        return add(h, e, -g, -m)
-    g, m = two_sum(x[lo + (j - 1 if cost == ROUND_UP else i)], -x[lo])
+        h, e = add(h, e, -g, -m)
+        return h, e, minus(r, minus(columns[b].sum_residue, columns[i].sum_residue))
+    end = lo + (j - 1 if cost == ROUND_UP else i)
+    g, m = two_sum(x[end], -x[lo])
     g, m = times(g, m, float(size), 0.0)
     h, e = add(h, e, -g, -m)
-    return (-h, -e) if cost == ROUND_UP else (h, e)
-
-
-@inlined_subkernel
-def _group_residue(line, i, j):
-    """Residue of the same cost."""
-    raw, window, columns, size = line.raw, line.window[0], line.columns, j - i
-    lo, cost = window.lo, window.cost
-    if cost == MAX:
-        return minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
-    a, b = (j - size // 2, i + size // 2) if cost == SAE else (i, i)
-    c = minus(columns[j].sum_residue, columns[a].sum_residue)
-    if cost == SSE:
-        return minus(np.uint64(0), by(by(c, c), line.sizes[size].inverse_residue))
-    if cost == SAE:
-        return minus(c, minus(columns[b].sum_residue, columns[i].sum_residue))
-    end = by(residue(raw[lo + (j - 1 if cost == ROUND_UP else i)]), np.uint64(size))
-    return minus(end, c) if cost == ROUND_UP else minus(c, end)
+    r = minus(r, by(residue(raw[end]), np.uint64(size)))
+    return (-h, -e, minus(np.uint64(0), r)) if cost == ROUND_UP else (h, e, r)
 
 
 @inlined_subkernel
@@ -270,8 +217,6 @@ def total(line, i, j):
     Those of i and of the columns before it are computed along its partition where not yet known.
     """
     back, window, columns, room = line.back, line.window[0], line.columns, line.room
-    if not window.ready:
-        ready(line)
     room[0].trail = j
     depth = 1
     while not line.known[i]:
@@ -282,10 +227,10 @@ def total(line, i, j):
     while depth > 0:
         depth -= 1
         end = room[depth].trail
-        a, b = _group_doubled(line, i, end)
+        a, b, c = _group(line, i, end)
         h, a = two_sum(h, a)
         h, e = two_sum(h, e + (a + b))
-        r = plus(r, _group_residue(line, i, end))
+        r = plus(r, c)
         if not window.free:
             h, e = add(h, e, window.extra, 0.0)
             r = plus(r, window.extra_residue)
@@ -294,22 +239,6 @@ def total(line, i, j):
             line.known[end] = 1
         i = end
     return h, e, r
-
-
-@lean_subkernel
-def ready(line):
-    """Prefix sums of the window in doubled precision and as residues."""
-    x, raw, window, columns = line.x, line.raw, line.window[0], line.columns
-    lo = window.lo
-    s, e, r, base = 0.0, 0.0, np.uint64(0), x[lo]
-    columns[0].sum, columns[0].sum_low, columns[0].sum_residue = s, e, r
-    for t in range(window.hi - lo):
-        y, z = two_sum(x[lo + t], -base)
-        s, d = two_sum(s, y)
-        e += d + z  # may grow with the length: each rounding here is one of 2^-106
-        r = plus(r, residue(raw[lo + t]))
-        columns[t + 1].sum, columns[t + 1].sum_low, columns[t + 1].sum_residue = s, e, r
-    window.ready = 1
 
 
 @lean_subkernel
@@ -323,7 +252,7 @@ def _prefers_along(line, i, rival, j):
     high, low, scale, longest, groups = 0.0, 0.0, 0.0, 0, 0
     a, b, end_a, end_b = i, rival, j, j
     # Each round takes in the last group not yet counted of the path that reaches further.
-    while end_a != end_b or end_a == j:
+    while (end_a != end_b or end_a == j) and groups < _GROUPS_ALONG:
         first = end_a >= end_b
         start, end, sign = (a, end_a, 1.0) if first else (b, end_b, -1.0)
         h, e = doubled_cost(line.x, window.cost, start, end)
@@ -335,7 +264,8 @@ def _prefers_along(line, i, rival, j):
             end_a, a = a, np.int64(back[a])
         else:
             end_b, b = b, np.int64(back[b])
-    if abs(high) > 2.0**-100 * (longest + groups + 8) * scale + window.tiny:
+    met = groups < _GROUPS_ALONG
+    if met and abs(high) > 2.0**-100 * (longest + groups + 8) * scale + window.tiny:
         return -1 if high < 0 else 1
     return 0
 

@@ -12,6 +12,7 @@ doubled precision is computed with Python's integers, which almost never happens
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from microagg.kernels.doubled_sums import two_product, two_sum
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)
 
 PRIME = np.uint64(2**61 - 1)
+_NEAR = 50  # groups up to which partitions are followed back each time
 _LOW31, _LOW30 = np.uint64(2**31 - 1), np.uint64(2**30 - 1)
 _U0, _U1, _U30, _U31, _U61 = (np.uint64(v) for v in (0, 1, 30, 31, 61))
 
@@ -69,7 +71,7 @@ def doubled_cost(x, cost, i, j):
     s1, e1, s2, e2 = 0.0, 0.0, 0.0, 0.0
     t = i
     while t < j:
-        end = _end_of_run(x, t, j)
+        end = t + np.searchsorted(x[t:j], x[t], side="right")
         weight = end - t
         if cost == ROUND_UP:
             weight = -weight
@@ -87,22 +89,6 @@ def doubled_cost(x, cost, i, j):
     h, e = times(s1, e1, s1, e1)
     h, e = divided(h, e, float(j - i))
     return add(s2, e2, -h, -e)
-
-
-@lean_subkernel
-def _end_of_run(x, t, j):
-    """First position after t, at most j, where the value changes: galloping search."""
-    step = 1
-    while t + step < j and x[t + step] == x[t]:
-        step *= 2
-    low, high = t + step // 2, min(t + step, j)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if x[middle] == x[t]:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 @lean_subkernel
@@ -168,34 +154,38 @@ def inverses(inverse, sizes, most):
             sizes[s].inverse_residue = PRIME - by(q, sizes[np.int64(r)].inverse_residue)
 
 
-def prefers_rationally(
-    x: Floats,
-    back: NDArray[np.signedinteger],
-    cost: int,
-    extra: Fraction,
-    i: int,
-    rival: int,
-    j: int,
-) -> bool:
-    """Return whether start i is better for the first j values than ``rival``; ties to the lower start.
+class RationalCosts:
+    """Costs of the best partitions of the first values, in rational numbers.
 
-    Follows both partitions back to where they part, in rational numbers. A group costs
-    ``extra`` more.
+    Where partitions have nothing in common, as on evenly spaced values, costs are needed from the first value
+    on. They are kept, so that the next comparison does not begin there again.
     """
 
-    def of(start: int, end: int) -> Fraction:
-        return _rational_cost(x[start:end], cost) + extra
+    def __init__(
+        self, x: Floats, back: NDArray[np.signedinteger], cost: int, extra: Fraction
+    ) -> None:
+        self._x, self._back, self._cost, self._extra = x, back, cost, extra
+        self._known = {0: Fraction(0)}  # least cost by column, and of the columns on its partition
 
-    difference = of(i, j) - of(rival, j)
-    a, b = i, rival
-    while a != b:
-        if a > b:
-            difference += of(int(back[a]), a)
-            a = int(back[a])
-        else:
-            difference -= of(int(back[b]), b)
-            b = int(back[b])
-    return difference < 0 or (difference == 0 and i < rival)
+    def prefers(self, i: int, rival: int, j: int) -> bool:
+        """Return whether start i is better for the first j values than ``rival``; ties to the lower."""
+        known, paths = self._known, ([j, i], [j, rival])
+        # Back to where both partitions meet, if that is near, or to costs that are known.
+        while paths[0][-1] != paths[1][-1] or len(paths[0]) > _NEAR:
+            further = [path for path in paths if path[-1] not in known]
+            if not further:
+                break
+            path = max(further, key=lambda path: path[-1])
+            path.append(int(self._back[path[-1]]))
+        costs = []
+        for path in paths:
+            cost = known.get(path[-1], Fraction(0))
+            for start, end in pairwise(reversed(path)):
+                cost += _rational_cost(self._x[start:end], self._cost) + self._extra
+                if start in known and end != j:
+                    known[end] = cost
+            costs.append(cost)
+        return costs[0] < costs[1] or (costs[0] == costs[1] and i < rival)
 
 
 def _rational_cost(x: Floats, cost: int) -> Fraction:

@@ -15,19 +15,17 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from microagg.algorithms.univariate.costs import (
     best_start,
-    prefers,
+    prefers_exactly,
     settle,
+    tolerance,
     value,
 )
 from microagg.algorithms.univariate.hansen_mukherjee import hansen_mukherjee
-from microagg.algorithms.univariate.windows import (
-    Fill,
-    first_start,
-    next_window,
-    run,
-)
+from microagg.algorithms.univariate.windows import Fill, first_start, next_window, run
 from microagg.compile.jit import inlined_subkernel, lean_kernel
 
 # simple+ begins at the best start of this many columns before: to wait for that of the last one takes
@@ -113,7 +111,10 @@ def _later_wins(line, low, high, j):
         return False
     if low < j - window.most:
         return True
-    return prefers(line, high, low, j)
+    a, b = value(line, high, j), value(line, low, j)
+    if abs(a - b) > tolerance(line, j) or a == np.inf or b == np.inf:
+        return a < b
+    return prefers_exactly(line, high, low, j)
 
 
 @inlined_subkernel

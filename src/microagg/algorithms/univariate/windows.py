@@ -30,7 +30,6 @@ from microagg.algorithms.univariate.costs import (
     COMPARE,
     GROW,
     doubled_error,
-    ready,
     settle,
     total,
     value,
@@ -41,14 +40,16 @@ from microagg.algorithms.univariate.exact import (
     ROUND_UP,
     SAE,
     SSE,
+    RationalCosts,
     add,
     inverses,
     minus,
-    prefers_rationally,
+    plus,
+    residue,
     residue_of,
     times,
 )
-from microagg.base.progress import DONE, STOP, State
+from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats
 from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
@@ -71,12 +72,10 @@ _WINDOW = np.dtype(
         ("hi", "i8"),
         ("settled", "i8"),  # columns settled so far, over all values
         ("until", "i8"),  # column to stop at
-        ("ready", "i8"),  # whether the sums in doubled precision are there
         ("asked", "i8"),  # what Python is asked for, if anything
         ("answers", "i8"),  # of Python, so far
-        ("span", "i8"),  # how far a window goes at least, and how many times that far it may
-        ("behind", "i8"),  # reach back for a common ancestor
-        ("ahead", "i8"),  # and settles columns ahead
+        ("behind", "i8"),  # how many times k it may reach back for a common ancestor, or more
+        ("ahead", "i8"),  # and how many times k it settles columns ahead
         ("carried", "f8"),  # error of the costs that were carried over, in doubles
         ("carried_doubled", "f8"),  # and in doubled precision
         ("tiny", "f8"),  # absolute error of values
@@ -159,7 +158,7 @@ class SortedLine:
         power = 2 if cost == SSE else 1
         window["extra"] = float(group_cost * Fraction(2) ** (-power * self._exponent))
         window["extra_residue"] = residue_of(group_cost, power)
-        window["span"], window["behind"], window["ahead"] = k, behind, ahead
+        window["behind"], window["ahead"] = behind, ahead
         self.arrays = Arrays._make([near, x.view(np.int64), _no_starts(n), window, *_no_columns(0)])
         self._make_room(_width((behind + ahead) * k, n))
 
@@ -185,7 +184,7 @@ class SortedLine:
             back[: len(self.back)] = self.back
         self.arrays = self.arrays._replace(x=near, raw=x.view(np.int64), back=back)
         window = self.window
-        reach = int((window["behind"] + window["ahead"]) * window["span"])
+        reach = int((window["behind"] + window["ahead"]) * window["k"])
         if len(self.arrays.sums) < _width(reach, len(x)):  # what was wide enough for few values
             self._make_room(_width(reach, len(x)))
         return self
@@ -244,6 +243,7 @@ def run(
     What it cannot decide is answered in rational numbers.
     """
     window, values = line.window, line.arrays.raw.view(np.float64)
+    costs = RationalCosts(values, line.back, int(window["cost"]), line.group_cost)
     while True:
         algorithm(line.arrays, state, *options)
         if not window["asked"] or state[STOP]:
@@ -256,9 +256,7 @@ def run(
         else:
             question = line.arrays.room[window["answers"]]
             starts_and_column = (int(question[name]) for name in ("start", "rival", "column"))
-            question["answer"] = prefers_rationally(
-                values, line.back, int(window["cost"]), line.group_cost, *starts_and_column
-            )
+            question["answer"] = costs.prefers(*starts_and_column)
             window["answers"] += 1
             if window["answers"] == len(line.arrays.room):
                 line.widen()
@@ -276,7 +274,6 @@ def next_window(line, state, last):
         if window.asked:
             return 1, 0
         window.settled = window.lo + last
-        state[DONE] = max(state[DONE], window.settled)
     if state[STOP]:
         return 1, 0
     k, settled = window.k, window.settled
@@ -287,7 +284,7 @@ def next_window(line, state, last):
         return 1, 0
     window.answers = 0
     if settled == 0:
-        hi = min(window.ahead * window.span, window.until)
+        hi = min(window.ahead * k, window.until)
         _begin(line, settled, hi)
         for t in range(1, k):
             line.least[t], line.origin[t] = np.inf, t
@@ -322,7 +319,7 @@ def first_start(line):
 def _reach(line, settled):
     """Return how far back a common ancestor may lie, and the last column of the next window."""
     window = line.window[0]
-    span = max(window.span, (settled - _needed(line, settled)) // 2)
+    span = max(window.k, (settled - _needed(line, settled)) // 2)
     floor = max(settled - window.behind * span, 0)
     return floor, min(settled + window.ahead * span, window.until)
 
@@ -363,17 +360,18 @@ def _begin(line, lo, hi):
 
 @lean_subkernel
 def _prefix_sums(line, lo, hi):
-    """Let the window be lo..hi; sum x less its first value.
-
-    Sums are rounded once each since they are carried along doubled.
-    """
-    x, sums, window = line.x, line.sums, line.window[0]
-    window.lo, window.hi, window.ready = lo, hi, 0
-    s, e, base = 0.0, 0.0, x[lo]
-    sums[0] = 0.0
+    """Let the window be lo..hi; sum x less its first value in doubled precision, and x as residues."""
+    x, raw, sums, columns, window = line.x, line.raw, line.sums, line.columns, line.window[0]
+    window.lo, window.hi = lo, hi
+    s, e, r, base = 0.0, 0.0, np.uint64(0), x[lo]
+    sums[0], columns[0].sum, columns[0].sum_low, columns[0].sum_residue = s, s, e, r
     for t in range(hi - lo):
-        s, r = two_sum(s, x[lo + t] - base)
-        e += r
+        y, z = two_sum(x[lo + t], -base)
+        s, d = two_sum(s, y)
+        e += d + z  # may grow with the length: each rounding here is one of 2^-106
+        r = plus(r, residue(raw[lo + t]))
+        column = columns[t + 1]
+        column.sum, column.sum_low, column.sum_residue = s, e, r
         sums[t + 1] = s + e
 
 
@@ -423,10 +421,8 @@ def _carry(line):
         line.origin[t], line.known[t] = line.origin[first + t], 1
     _prefix_sums(line, lo, hi)
     largest = 0.0
-    if not alike:
-        ready(line)
-        if window.cost == SSE:
-            _shift(line.x[lo], line.x[old], columns, count)
+    if not alike and window.cost == SSE:
+        _shift(line.x[lo], line.x[old], columns, count)
     for t in range(count):
         column = columns[t]
         if alike:
