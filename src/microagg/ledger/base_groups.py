@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.ledger.equations import NOT_IN_SUM, gives_few_away, has_dominant_change
-from microagg.ledger.ledger_file import Ledger, hashed_texts
+from microagg.ledger.hashing import hashed_texts
+from microagg.ledger.ledger_file import Ledger
 
 NO_EQUATION = -2
 _MOST_VERSIONS = 120  # of one value, so that their numbers fit into a byte

@@ -31,8 +31,9 @@ from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.ledger.base_groups import BaseGroups
 from microagg.ledger.choosing import FileUnits
+from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.joining import Information, Joining, join_for_values, joined_for_leavers
-from microagg.ledger.ledger_file import Ledger, hashed_rows
+from microagg.ledger.ledger_file import Ledger
 from microagg.ledger.recount import smallest_combination
 from microagg.ledger.settle import GroupValues
 from microagg.plan.block import Block

@@ -19,8 +19,8 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels
 from microagg.ledger.base_groups import BaseGroups, Flags
 from microagg.ledger.checks import check_supported
+from microagg.ledger.hashing import hashed_rows, hashed_texts
 from microagg.ledger.joining import joined_groups
-from microagg.ledger.ledger_file import hashed_rows, hashed_texts
 from microagg.ledger.recount import ABSENT, rarest_of_groups, smallest_combination
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame, values_as_written

@@ -8,10 +8,6 @@ A seal over everything tells a damaged ledger.
 The file is written anew for each release and takes its name in the same step as the release. The key file
 also notes the number and the chain of the last release: a ledger that is older than its key, such as a
 restored copy, is refused, since it would form other groups of the same people.
-
-What a ledger must recognise and must not hold (units, known columns, strata, rows) it holds as keyed hashes.
-Keyed BLAKE2b is a MAC (RFC 7693) and takes a third of the time of an HMAC. The numbers have 61 random bits:
-two of a million units have the same one with a chance of 2 in 10⁷.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,10 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
-from microagg.base.typing import Labels
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import HAS_LOCKS, lock, sha256
-from microagg.tables.frame import Frame, numbered_as_written
 
 FORMAT = 2
 _KEY_BYTES = 32
@@ -281,47 +275,3 @@ def _noted(path: Path) -> list[tuple[int, str]]:
     notes = [line.split() for line in lines]
     whole = [note for note in notes if len(note) == 2 and note[0].isdigit() and len(note[1]) == 64]
     return [(int(number), chain) for number, chain in whole[-1:]]
-
-
-def hashed_texts(key: bytes, purpose: str, texts: Iterable[str]) -> Labels:
-    """Return a number above 0 for each text, which only the key gives.
-
-    Parameters
-    ----------
-    key : of the ledger
-    purpose : up to 16 letters; the same text has other numbers for other purposes
-    texts : any
-    """
-    keyed = hashlib.blake2b(key=key, digest_size=8, person=purpose.encode())
-    digests = []
-    for text in texts:
-        digest = keyed.copy()
-        digest.update(text.encode("utf-8", "surrogatepass"))
-        digests.append(digest.digest())
-    return np.frombuffer(b"".join(digests), "<i8") & np.int64(2**62 - 1) | 1
-
-
-def hashed_rows(
-    key: bytes, purpose: str, frame: Frame, columns: Sequence[Any], is_csv: bool
-) -> Labels:
-    """Return a number above 0 for the values that each record has in some columns, as they are written.
-
-    Parameters
-    ----------
-    key, purpose : as for :func:`hashed_texts`
-    frame : the records
-    columns : their names; none: all records have the same number
-    is_csv : whether the values are text of a CSV file
-    """
-    codes, texts = np.zeros(len(frame), np.int64), [""]
-    for name in columns:
-        numbers, values = numbered_as_written(frame, name, is_csv)
-        spelled = [None, *values.to_pylist()]
-        pairs, codes = np.unique(codes * len(spelled) + numbers + 1, return_inverse=True)
-        codes = codes.reshape(-1)
-        # A missing value is not the word "None".
-        texts = [
-            f"{texts[b]}\0{name}" + ("" if spelled[v] is None else f"\0{spelled[v]!s}")
-            for b, v in (divmod(pair, len(spelled)) for pair in pairs.tolist())
-        ]
-    return hashed_texts(key, purpose, texts)[codes]

@@ -17,7 +17,8 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.ledger.base_groups import NO_EQUATION, equations_of
 from microagg.ledger.equations import gives_few_away
-from microagg.ledger.ledger_file import Ledger, hashed_rows
+from microagg.ledger.hashing import hashed_rows
+from microagg.ledger.ledger_file import Ledger
 from microagg.tables.frame import Frame
 
 ABSENT = 0  # in place of what is known of a unit that is not in a file

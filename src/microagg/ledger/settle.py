@@ -22,7 +22,7 @@ from microagg.encode.space import names_of_levels
 from microagg.errors import InputError, shown
 from microagg.ledger.base_groups import BaseGroups, ColumnHistory, Flags, group_lots, joined_values
 from microagg.ledger.choosing import FileUnits
-from microagg.ledger.ledger_file import hashed_texts
+from microagg.ledger.hashing import hashed_texts
 from microagg.releasing.release_values import Aggregated, Rounded
 from microagg.releasing.swap import Shared
 from microagg.tables.variable import Variable
