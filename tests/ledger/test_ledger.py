@@ -18,7 +18,8 @@ from command import here
 from microagg import InputError, TableError, protect_file
 from microagg.evidence.over_time import history_words
 from microagg.ledger.equations import gives_few_away, has_dominant_change
-from microagg.ledger.ledger_file import hashed_rows, key_file, read_ledger, write_ledger
+from microagg.ledger.hashing import hashed_rows
+from microagg.ledger.ledger_file import key_file, read_ledger, write_ledger
 from microagg.releasing.swap import Swapping, drawn_category
 from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
