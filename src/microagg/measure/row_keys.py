@@ -3,8 +3,9 @@
 A record is known by a hash of 128 bits of its values, which depends on them alone: not on the batch, on
 chunks, or on whether texts lie in a dictionary. Counting keys is exact unless two different combinations
 have one hash. Among m combinations that happens with a chance of about m²/2¹²⁹: at 10¹⁰ combinations
-1.5 · 10⁻¹⁹. Who knows the seed could make such values on purpose, as far as multiplications by known
-constants can be undone; a seed drawn at random for each count prevents that.
+1.5 · 10⁻¹⁹. This holds for values that nobody chose for it: whoever writes the values of a table could make
+two combinations with one key, as far as multiplications by known constants can be undone. Keys are the same
+in every run, since samples are drawn by them.
 """
 
 from __future__ import annotations
