@@ -81,7 +81,7 @@ def inner_nodes(variable: Variable) -> list[str]:
 
 
 def node_members(variable: Variable) -> list[Labels]:
-    """List the levels below each node above the codes, in the order of :func:`inner_nodes`."""
+    """List the codes of ``variable`` below each node above them, in the order of :func:`inner_nodes`."""
     members = [np.arange(len(variable.levels))]
     for names in ancestors(variable)[:-1]:
         members += [np.flatnonzero([name == node for name in names]) for node in sorted(set(names))]

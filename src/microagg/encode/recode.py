@@ -109,7 +109,7 @@ def unfitted(frame: Frame, plan: Plan, name: Any, missing_words: Sequence[str] =
 
 
 def before_of(frame: Frame, recoder: Recoder) -> Variable:
-    """Read a column as it was before its recoding."""
+    """Read the column of ``frame``, the original table, that ``recoder`` is about, as it was before."""
     name, how = recoder.name, recoder.how
     kind, number = frame.kind_in_words(name), frame.is_numeric(name)
     if (how.kind is None and not number and not recoder.codes) or (how.kind == "date" and number):

@@ -108,7 +108,7 @@ _IN_PARTS: dict[str, tuple[str, str, Callable[[Plan, Block], object]]] = {
 
 
 def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
-    """Refuse what a table that is read in parts, on disk or Spark, cannot have, with the way out."""
+    """Refuse a ``plan`` that asks for what a table in parts, on disk or on Spark, cannot have."""
     if on_spark and plan.keep_order:
         raise InputError(
             "On Spark rows have no order that could be kept; keep_order is true. Leave it out, or say engine "
@@ -123,7 +123,7 @@ def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
 
 
 def check_spark_source(path: Path) -> None:
-    """Refuse a file that Spark cannot read."""
+    """Refuse a ``path`` that Spark cannot read: neither a Parquet file nor a folder of these."""
     if path.is_dir():
         parquet_files(path)  # which says so if there are none
     elif not path.is_file() or path.suffix.lower() not in (".parquet", ".pq"):

@@ -100,6 +100,6 @@ def least_in_parts(records: int, columns: int, memory: int | None) -> str:
 
 
 def memory_for(memory: int | None) -> int:
-    """Bytes that tables of counts may take."""
+    """Return the bytes for tables of counts, out of ``memory`` for the job; None: out of what is free."""
     whole = min(free_memory(), 1 << 31) if memory is None else memory
     return max(whole // 4, 1 << 26)

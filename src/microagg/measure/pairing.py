@@ -309,7 +309,10 @@ def largest_share(labels: Labels, units: Labels) -> Floats:
 
 
 def standing(both: Pair) -> tuple[float, int]:
-    """Return the share of people alone with their true values to whom some row is equal, and their number."""
+    """Return the share of people alone with their true values to whom some row is equal, and their number.
+
+    ``both`` are the original and the released table.
+    """
     before = both.classes_before
     alone = np.flatnonzero(np.bincount(before)[before] == 1)
     if not len(alone):

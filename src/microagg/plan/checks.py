@@ -24,7 +24,7 @@ Check = Callable[[str, Any], Any]
 
 
 def column_names(what: str, value: Any) -> Names:
-    """Make a tuple of names from one or several; refuse repetitions."""
+    """Return ``value``, one or several names of columns, as a tuple; ``what`` is the setting in errors."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = (value,)
     columns = tuple(value)

@@ -344,7 +344,7 @@ class _Chunks(NamedTuple):
 
 
 def is_warm(session: SparkSession, plan: Plan) -> bool:
-    """Tell whether Spark runs here and groups can be made without compiling.
+    """Tell whether the Spark of ``session`` runs here, and can group by ``plan`` without compiling.
 
     What is used after that, a command may be compiling meanwhile.
     """

@@ -202,7 +202,7 @@ def on_spark() -> Iterator[None]:
 
 
 def positional(frame: DataFrame) -> tuple[list[str], DataFrame]:
-    """Return the names of the columns, and the same rows with columns c0, c1, …: a name may hold anything."""
+    """Return the names of ``frame``, and its rows with columns c0, c1, …: a name may hold anything."""
     names = list(frame.columns)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
