@@ -59,7 +59,7 @@ def test_choices_can_be_attacked_with_controls(survey, monkeypatch):
     page = report.read_text()
     assert "values guessed beyond controls in % (less is better)" in page
     assert "records in another cell of tables in % (less is better)" in page
-    assert "auto, swapped" in page
+    assert "auto (swapped)" in page
     assert 'class="guess"' not in page  # a blind guess is no guess of values
 
 

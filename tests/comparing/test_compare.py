@@ -319,7 +319,7 @@ def test_kinds_of_release_are_compared_by_tables(tmp_path):
         assert swap.tables < mean.tables
         assert swap.tables_multiple < mean.tables_multiple
     assert {row["release"] for row in found.rows} == {"mean", "swap"}
-    assert "swapped with k =" in found.suggest(max_linkage=1.0).words
+    assert "(swapped) with k =" in found.suggest(max_linkage=1.0).words
     found.report(tmp_path / "map.html", max_linkage=1.0)
     page = (tmp_path / "map.html").read_text(encoding="utf-8")
     assert page.count('class="ring"') == 1

@@ -64,7 +64,7 @@ class Choice:
     @property
     def label(self) -> str:
         """The method, and whether values are swapped."""
-        return f"{self.method}{', swapped' * (self.release == 'swap')}"
+        return f"{self.method}{' (swapped)' * (self.release == 'swap')}"
 
     @property
     def loss(self) -> float:

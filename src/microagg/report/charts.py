@@ -337,7 +337,7 @@ def risk_utility_map(
     at = [(plot.x(across), plot.y(up)) for across, up in zip(costs, risks, strict=True)]
     front = sorted(point for point, choice in zip(at, done, strict=True) if choice["on_frontier"])
     plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
-    names = [f"{choice['method']}{', swapped' * (choice['release'] == 'swap')}" for choice in done]
+    names = [f"{choice['method']}{' (swapped)' * (choice['release'] == 'swap')}" for choice in done]
     series = list(dict.fromkeys(names))
     radii = [5.0 if choice["on_frontier"] else 3.5 for choice in done]
     ringed = [(choice["method"], choice["k"], choice["release"]) == chosen for choice in done]
