@@ -324,5 +324,6 @@ def test_kinds_of_release_are_compared_by_tables(tmp_path):
     page = (tmp_path / "map.html").read_text(encoding="utf-8")
     assert page.count('class="ring"') == 1
     assert page.count('<td data-label="release">swap</td>') == 2
+    assert f"({swapped[0].tables_multiple:.1f} × another sample)" in page
     with pytest.raises(InputError, match="release"):
         microagg.compare(frame, k=5, release=["median"], columns=["age", "pay"])

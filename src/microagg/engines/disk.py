@@ -89,9 +89,9 @@ def group_from_disk(
 
 @dataclass(eq=False)
 class DiskRun:
-    """A table whose records are grouped; what they release is on a shelf.
+    """A table whose records are being grouped, ``workers`` chunks at a time.
 
-    ``workers`` chunks are worked on at a time.
+    What they release is on a shelf; ``sums`` and ``sampled`` are read once all are grouped.
     """
 
     source: BatchSource

@@ -107,7 +107,8 @@ def in_random_order(
     tables : the table in consecutive parts
     folder : for the rows that wait; what is there is removed
     rows : of the whole table
-    memory : bytes of the rows that are held at a time, and yielded, about; work takes three times as much
+    memory : bytes of rows held at a time, about; parts that are yielded are no larger. Work on them takes
+        three times as much.
     places : returns the place of each row, 0 to ``n_places`` − 1, such as its folder: rows come by their
         places, in random order within each
     """

@@ -20,7 +20,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from microagg.base.formatting import plural
-from microagg.errors import TableError, shown
+from microagg.errors import InputError, TableError, shown
 from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
 from microagg.formats.files import FORMATS, kind_of, stands_for_several
@@ -119,6 +119,12 @@ class BatchSource:
         for name in chosen:
             if name not in self.names:
                 raise no_column(name, self.names)
+        if at_once < 1:
+            raise InputError(f"A batch has at least one record; got {shown(at_once)}.")
+        if not chosen:
+            raise InputError(
+                "No column was named. Name at least one, or leave columns out for all."
+            )
         first = 0
         for table in regrouped(self._pieces(chosen, at_once), at_once, _BATCH_BYTES):
             yield Batch(table, first, self._typed)

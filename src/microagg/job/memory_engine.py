@@ -76,9 +76,8 @@ class MemoryEngine(Engine):
             job.reads, numbers_of(job.plan), job.csv, sheet=job.sheet, hashed=True
         )
         self.digest = source.sha256
-        job.plan.roles(
-            source.as_written.column_names
-        )  # which refuses columns that it does not have
+        # Columns that the table does not have are refused here.
+        job.plan.roles(source.as_written.column_names)
         self._table = Table.of(source)
         self.records, self.columns = len(self._table.frame), len(self._table.frame.names)
         return what_is_left(source, job.writes, job.plan.drop)

@@ -135,6 +135,7 @@ class FileUnits:
             enters[:] = False
         self.counts |= {"new": 0, "waiting": 0}
         chosen = enters | self._staying()
+        # Strata must hold the k of this plan, which may be larger than the least of all files.
         released = chosen & (self._per_stratum(chosen) >= self.plan.k)
         self.counts |= {
             "new": int((new & released).sum()),

@@ -238,7 +238,7 @@ class GroupValues:
             kept[self._groups[(versions != history.last) & (history.last >= 0)]] = True
             is_new = np.isin(self._groups, groups)
             history.state(is_new, versions, step.sums, step.masses, self._number)
-            # Other groups are withheld, so that a value may stand for fewer than k units.
+            # Refused are lists with a value that too few units are left for, since other groups are withheld.
             pairs = np.column_stack([self.strata, values[:, j].view(np.int64)])
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
             few = int((counts < self._plan.k).sum())

@@ -38,10 +38,10 @@ Stop = Callable[[int], bool]  # takes the number of people done, returns whether
 def link(
     tables: AttackTables, known: Sequence[int] | None, attacks: int, seed: int, stop: Stop
 ) -> AttackFigure | None:
-    """Link the columns of two parties through the released records, of so many people at most.
+    """Link the columns of two parties through the released records, for at most ``attacks`` people.
 
     ``known`` are the columns of the first party, the second has all others; None: random halves for each
-    person. Returns None where there are not two columns, or nobody was tried.
+    person, drawn by ``seed``. Returns None where there are not two columns, or ``stop`` came before anybody.
     """
     d = len(tables.names)
     if d < 2 or (known is not None and not 0 < len(known) < d):

@@ -52,9 +52,10 @@ class _Predicates(NamedTuple):
 
 
 def single_out(tables: AttackTables, attacks: int, seed: int) -> dict[str, AttackFigure | None]:
-    """Attack by so many predicates of one column, and of several; by fewer if the file gives fewer.
+    """Attack by ``attacks`` predicates of one column, and as many of several; fewer if the file gives fewer.
 
-    Returns ``one_column`` and ``several_columns``; None where the file gives no such predicate.
+    Predicates are drawn by ``seed``. Returns ``one_column`` and ``several_columns``; None where the file
+    gives no such predicate.
     """
     rng = np.random.default_rng(seed)
     distinct, _ = tables.released.distinct()

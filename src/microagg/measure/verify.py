@@ -140,7 +140,7 @@ def verify_all(
     csv : how a CSV file is written; None: found out from the file
     units : unit of each record, by the name of a column that was dropped from the file
     """
-    _check(promises)
+    _check(promises)  # before the file is read
     file = read_file(Path(data), csv=csv) if isinstance(data, str | Path) else data
     if isinstance(file, Source):
         written, typed, is_text = Frame(file.as_written), Frame(file.table), file.is_text

@@ -38,7 +38,7 @@ Form = dict[str, str]
 Act = Callable[[Request, Form], Response | None]
 """Does what a form asks for; returns an answer of its own, if any."""
 Show = Callable[..., Response]
-"""Shows a screen for a request, with the problem that kept a form from being done as a second argument."""
+"""Shows a screen for a request; its second argument is why a form was not done."""
 
 
 class NoTableError(Exception):

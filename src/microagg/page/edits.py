@@ -140,7 +140,7 @@ def _columns(plan: Plan, name: str, table: dict[str, Any]) -> dict[Any, Column]:
 def _edit_block(plan: Plan, form: _Form) -> Plan:
     """Set what a block says."""
     block, settings = form.block(plan), form.settings(list(BLOCK_SETTINGS.values()))
-    has = {option.name for option in find(settings["method"]).options}
+    has = {option.name for option in find(form.text("method")).options}
     options = {**block.options, "effort": form.text("effort") or None}
     options = {name: value for name, value in options.items() if name in has}
     return _with_block(plan, block, replace(block, **settings, options=options))

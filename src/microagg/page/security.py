@@ -79,8 +79,8 @@ class Guard:
         """Answer a request, or refuse it."""
         if scope["type"] != "http":
             return  # neither web sockets nor anything else
-        # Duplicates are joined, so that they match no expected value.
-        received = Headers(scope=scope)
+        # Duplicates are joined, so that they match no expected value; names come in lower case.
+        received = Headers(raw=[(name.lower(), value) for name, value in scope["headers"]])
         headers = {name: "; ".join(received.getlist(name)) for name in received}
         why = self._refusal(scope, headers)
         if why is not None:

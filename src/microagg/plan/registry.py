@@ -32,7 +32,8 @@ class Method:
     summary: str
     paper: str = ""
     guarantee: Guarantee = "heuristic"
-    # The next three are functions of microagg.algorithms, as module:function; {} is the method's name.
+    # The next three are functions of microagg.algorithms, as module:function;
+    # {} is the method's name, with _ for -.
     implementation: str = ""  # for any number of columns, on scaled values
     univariate: str = ""  # the same for one column, on its values as they are
     order: str = ""  # gives an order; the optimal cut makes it a method

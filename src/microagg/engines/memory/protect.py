@@ -248,8 +248,6 @@ def protect_table(
     is_frame : whether the table is handed over as a frame, whose order is kept
     carrying : with the groups of earlier releases of the same people
     """
-    import pyarrow as pa
-
     clock = clock or Clock()
     if isinstance(plan, Plan):
         plan.check_complete()
@@ -259,8 +257,10 @@ def protect_table(
 
     def protected(plan: Plan, rows: Labels | None, **watch: Any) -> Release:
         """Protect some rows by a plan that has a role for every column."""
-        like: dict[str, Any] = {"text": text, "coded": coded, "rows": rows, "is_frame": is_frame}
-        return protect_table(table, Completed(plan, guesses), **like, **watch)
+        completed = Completed(plan, guesses)
+        return protect_table(
+            table, completed, text=text, coded=coded, rows=rows, is_frame=is_frame, **watch
+        )
 
     if plan.suppress.most:
         watch = {"progress": progress, "clock": clock, "on_plan": on_plan, "carrying": carrying}
@@ -331,13 +331,6 @@ def protect_table(
     dealt = [block.dealt for block in released]
     if dealt_weight is not None and dealt[0] is not None:
         dealt[0] = dealt[0].with_column(*dealt_weight)
-    left_out = []
-    if isinstance(table.native, pa.Table):
-        left_out = left_out_words(table.native.schema, data.schema)
-    elif getattr(table.native, "attrs", None):
-        left_out = [
-            "Left out, because a release does not need it: the attributes (attrs) of the frame."
-        ]
     return Release(
         data=data,
         plan=plan,
@@ -356,7 +349,7 @@ def protect_table(
             dealt,
         ),
         drafted=guesses,
-        left_out=left_out,
+        left_out=_left_out(table.native, data),
     )
 
 
@@ -456,6 +449,19 @@ def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
             f"{plan.words_of_unit(intake.roles.unit)}; {share(float((largest > 1 / plan.k).mean()))} of the "
             "records are in a smaller one. Swap all columns in one block."
         )
+
+
+def _left_out(given: Any, data: Any) -> list[str]:
+    """Say which metadata of a frame its release does not have."""
+    import pyarrow as pa
+
+    if isinstance(given, pa.Table):
+        return left_out_words(given.schema, data.schema)
+    if getattr(given, "attrs", None):
+        return [
+            "Left out, because a release does not need it: the attributes (attrs) of the frame."
+        ]
+    return []
 
 
 def _about_unreadable(

@@ -38,16 +38,19 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
     kept = np.arange(intake.given) if kept is None else kept
     rounds = []  # the loss with little effort, and the rows that stay
     best, least = whole, whole.utility.information_loss
-    with suppress(MicroaggError):  # such as a stratum that is too small without them
-        for turn in range(1, _ROUNDS + 1):
-            allowed = most * turn // _ROUNDS - (len(intake) - len(kept))
-            stays = _without_farthest(release, allowed)
-            if not stays.all():
-                kept = kept[stays]
-                release = protect(quick, kept)
-                rounds.append((release.utility.information_loss, kept))
+    for turn in range(1, _ROUNDS + 1):
+        allowed = most * turn // _ROUNDS - (len(intake) - len(kept))
+        stays = _without_farthest(release, allowed)
+        if stays.all():
+            continue
+        kept = kept[stays]
+        try:
+            release = protect(quick, kept)
+        except MicroaggError:  # such as a stratum that is too small without them
+            break
+        rounds.append((release.utility.information_loss, kept))
     if rounds:
-        with suppress(MicroaggError):
+        with suppress(MicroaggError):  # the same with the plan's own effort
             best = protect(whole.plan, min(rounds, key=itemgetter(0))[1])
     if not best.utility.information_loss < least:
         best = whole
