@@ -49,6 +49,27 @@ def test_many_windows_and_groups_that_grow(data, cost):
             assert ends.tolist() == best, (method, k)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_guesses_that_change_after_a_question(method):
+    # Python is asked about starts that Wilber guesses; its answer, and costs it counted, end with the guess.
+    parts = [
+        (4, -1e308),
+        (7, 0.0),
+        *((1, t * 5e-324) for t in (1, 2, 4, 4, 6, 7, 8, 8)),
+        (5, 1e308),
+    ]
+    x = np.concatenate([np.full(times, value) for times, value in parts])
+    ends = microagg.cut_sorted(x, 1, method, "round-up", group_cost=5e-324)
+    assert ends.tolist() == best_ends(x, 1, "round-up", 5e-324)
+    for seed, cost in [(329, "round-up"), (399, "sae"), (420, "sae"), (438, "sae"), (492, "sae")]:
+        rng = np.random.default_rng(seed)
+        k, n = int(rng.integers(1, 4)), int(rng.integers(20, 120))
+        is_tiny, tiny = rng.random(n) < 0.5, rng.integers(0, 9, n) * 5e-324
+        x = np.sort(np.where(is_tiny, tiny, 1e308 * rng.integers(-1, 2, n)))
+        ends = microagg.cut_sorted(x, k, method, cost, group_cost=7 * 5e-324)
+        assert ends.tolist() == best_ends(x, k, cost, 7 * 5e-324), (seed, cost)
+
+
 def test_windows_become_longer_and_costs_are_carried(monkeypatch):
     seen = []
     grow, carry = SortedLine.widen, windows._carry

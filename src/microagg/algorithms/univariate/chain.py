@@ -135,6 +135,8 @@ def chain(
 
     stretches: list[Stretch] = []
     for first in range(0, count, at_once):
+        if state[STOP]:
+            return []
         each(partial(solve, first), min(at_once, count - first))
         for at in sorted(solved):
             rest: Stretch | None = solved.pop(at)
@@ -142,9 +144,9 @@ def chain(
             if at and not (state[STOP] or meet(stretches[-1], rest, k)):
                 stretches[-1], rest = go_on(stretches[-1], rest, borders[at + 1])
             if rest is not None:
-                # The values of those before take memory.
+                # Lines before the last are let go: their values take memory.
                 stretches = [stretch._replace(line=None) for stretch in stretches] + [rest]
-    return [] if state[STOP] else stretches
+    return [] if state[STOP] else [stretch._replace(line=None) for stretch in stretches]
 
 
 def meet(left: Stretch, right: Stretch, k: int) -> bool:

@@ -272,13 +272,19 @@ def _prefers_along(line, i, rival, j):
 
 @lean_subkernel
 def _answer(line, i, rival, j):
-    """Python's answer, or any answer at all while the question is being put."""
-    window, room = line.window[0], line.room
+    """Python's answer, or any answer at all while the question is being put.
+
+    An answer holds as long as both starts have the best starts that they had: these may be guesses.
+    """
+    window, room, back = line.window[0], line.room, line.back
     new = window.answers
     for at in range(new):
-        if room[at].start == i and room[at].rival == rival and room[at].column == j:
-            return room[at].answer != 0
+        asked = room[at]
+        is_same = asked.start == i and asked.rival == rival and asked.column == j
+        if is_same and asked.before_start == back[i] and asked.before_rival == back[rival]:
+            return asked.answer != 0
     if not window.asked:
         window.asked = COMPARE
         room[new].start, room[new].rival, room[new].column = i, rival, j
+        room[new].before_start, room[new].before_rival = back[i], back[rival]
     return i < rival

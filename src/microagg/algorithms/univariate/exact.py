@@ -6,7 +6,7 @@ modulo the prime 2^61 − 1 can. A double is m·2^e, 2 has an inverse modulo tha
 2^61 ≡ 1, so that the residue of a double is its mantissa rotated by e bits, and sums, squares
 and quotients of exact numbers become those of residues. Different residues prove different costs;
 equal residues of different costs have a chance of 2^-61. What is different yet too close for
-doubled precision is computed with Python's integers, which almost never happens.
+doubled precision is computed with Python's integers, which happens often only on evenly spaced values.
 """
 
 from __future__ import annotations
@@ -167,8 +167,11 @@ class RationalCosts:
         self._x, self._back, self._cost, self._extra = x, back, cost, extra
         self._known = {0: Fraction(0)}  # least cost by column, and of the columns on its partition
 
-    def prefers(self, i: int, rival: int, j: int) -> bool:
-        """Return whether start i is better for the first j values than ``rival``; ties to the lower."""
+    def prefers(self, i: int, rival: int, j: int, settled: int) -> bool:
+        """Return whether start i is better for the first j values than ``rival``; ties to the lower.
+
+        Costs of columns up to ``settled`` are kept: best starts of later ones may be guesses.
+        """
         known, paths = self._known, ([j, i], [j, rival])
         # Back to where both partitions meet, if that is near, or to costs that are known.
         while paths[0][-1] != paths[1][-1] or len(paths[0]) > _NEAR:
@@ -182,7 +185,7 @@ class RationalCosts:
             cost = known.get(path[-1], Fraction(0))
             for start, end in pairwise(reversed(path)):
                 cost += _rational_cost(self._x[start:end], self._cost) + self._extra
-                if start in known and end != j:
+                if start in known and end <= settled:
                     known[end] = cost
             costs.append(cost)
         return costs[0] < costs[1] or (costs[0] == costs[1] and i < rival)

@@ -232,6 +232,8 @@ def _wilber(line, state):
                     elif _later_wins(line, back[lo + j] - lo, start, j):
                         better = j
                         break
+            if window.asked:  # before guesses change that the question is about
+                return
             if better > 0:
                 start = guess[better]
                 settle(line, start, better, value(line, start, better))

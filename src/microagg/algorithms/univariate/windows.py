@@ -105,6 +105,8 @@ _ROOM = np.dtype(
         ("level", "i8"),  # where the levels of SMAWK begin
         ("start", "i8"),  # questions to Python, and its answers
         ("rival", "i8"),
+        ("before_start", "i8"),  # their own best starts, when the question was put
+        ("before_rival", "i8"),
         ("column", "i8"),
         ("answer", "i8"),
     ]
@@ -255,8 +257,8 @@ def run(
             line.widen()
         else:
             question = line.arrays.room[window["answers"]]
-            starts_and_column = (int(question[name]) for name in ("start", "rival", "column"))
-            question["answer"] = costs.prefers(*starts_and_column)
+            i, rival, j = (int(question[name]) for name in ("start", "rival", "column"))
+            question["answer"] = costs.prefers(i, rival, j, int(window["settled"]))
             window["answers"] += 1
             if window["answers"] == len(line.arrays.room):
                 line.widen()
